@@ -1,0 +1,102 @@
+"""What every page's frame shows: the theme, the main navigation, who is signed in and how many answers they owe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.db import DatabaseError, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+
+from builder.templatetags.formats import display_name, initials
+from runtime.models.wait import Decision, Recipient
+from runtime.states import WaitState
+
+THEME_COOKIE = "hf-theme"
+THEMES = ("light", "dark")
+
+
+class RailLink(NamedTuple):
+    name: str
+    label: str
+    icon: str
+    url: str
+    current: bool
+
+
+RAIL = (
+    ("flows", "Flows", "flows"),
+    ("runs", "Runs", "runs"),
+    ("approvals", "Approvals", "approve"),
+    ("operations", "Operations", "ops"),
+    ("connections", "Connections", "plug"),
+)
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """`shell.theme rail home settings_url account_url logout_url user_name user_initials pending_approvals`, and `csp_nonce`."""
+    user = getattr(request, "user", None)
+    return {
+        "csp_nonce": getattr(request, "csp_nonce", ""),
+        "shell": {
+            "theme": theme(request),
+            "rail": rail(request.path),
+            "home": _url("flows") or "/",
+            "settings_url": _url("settings"),
+            "account_url": _url("account"),
+            "logout_url": _url("logout"),
+            "search_url": _url("search"),
+            "user_name": display_name(user),
+            "user_initials": initials(user),
+            "pending_approvals": _pending_approvals(user),
+        },
+    }
+
+
+def theme(request: HttpRequest) -> str:
+    """"light", "dark", or "" to follow the system. Only known values reach the page."""
+    chosen = request.COOKIES.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else ""
+
+
+def rail(path: str) -> list[RailLink]:
+    """The links whose pages exist; the one with the longest address that begins `path` is the current one."""
+    known = [(name, label, icon, url) for name, label, icon in RAIL if (url := _url(name))]
+    begins = [url for *_, url in known if path == url or (url != "/" and path.startswith(url))]
+    current = max(begins, key=len, default=None)
+    return [RailLink(name, label, icon, url, url == current) for name, label, icon, url in known]
+
+
+def _pending_approvals(user: Any) -> Callable[[], int]:
+    """A callable, so that only pages with the rail pay for the query, and once each."""
+    counted: list[int] = []
+
+    def count() -> int:
+        if not counted:
+            counted.append(_count_pending(user))
+        return counted[0]
+
+    return count
+
+
+def _count_pending(user: Any) -> int:
+    """Open approvals that ask this person and that they have not answered. The frame must stand even when the database does not."""
+    if user is None or not user.is_authenticated:
+        return 0
+    asked = Q(user=user) | Q(address__iexact=user.email) if user.email else Q(user=user)
+    answered = Decision.objects.filter(recipient=OuterRef("pk"))
+    owed = Recipient.objects.filter(asked, ~Exists(answered), approval__wait__state=WaitState.OPEN)
+    try:
+        with transaction.atomic():
+            return owed.values("approval").distinct().count()
+    except DatabaseError:
+        return 0
+
+
+def _url(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""

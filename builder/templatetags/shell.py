@@ -1,0 +1,44 @@
+"""What the base template needs: the import map of our ES modules."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from django import template
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.templatetags.static import static
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+PREFIX = "hf/"
+
+
+@register.simple_tag
+def import_map() -> SafeString:
+    """JSON for `<script type="importmap">`: `static/js/canvas/drag.js` is imported as `hf/canvas/drag`.
+
+    Bare names, because the storage renames files by content and relative imports would miss that.
+    """
+    return mark_safe(_import_map() if settings.DEBUG else _cached_import_map())  # noqa: S308 - own file names
+
+
+def _import_map() -> str:
+    modules = {PREFIX + str(PurePosixPath(name).with_suffix("").relative_to("js")): static(name) for name in _modules()}
+    return json.dumps({"imports": modules}, separators=(",", ":")).replace("<", "\\u003c")
+
+
+_cached_import_map = lru_cache(maxsize=1)(_import_map)
+
+
+def _modules() -> list[str]:
+    found = set()
+    for finder in finders.get_finders():
+        for name, _storage in finder.list([]):
+            name = name.replace("\\", "/")
+            if name.startswith("js/") and name.endswith(".js"):
+                found.add(name)
+    return sorted(found)
