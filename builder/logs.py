@@ -1,0 +1,23 @@
+"""Log lines without the secrets that addresses carry: whoever reads a log must not be able to decide or to post."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+# Webhook, approval and callback links hold their token as a path segment; other long random segments are hidden too.
+TOKEN = re.compile(r"(?<=/)(?:(?<=hooks/)[^/\s?'\"]+|(?<=callbacks/)[^/\s?'\"]+|[A-Za-z0-9_-]{32,})(?=[/\s?'\"#]|$)")
+
+
+def scrub(text: str) -> str:
+    return TOKEN.sub("***", text)
+
+
+class ScrubbedFormatter(logging.Formatter):
+    """One plain line a record, its traceback below it, tokens hidden in both."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return scrub(super().format(record))
