@@ -1,0 +1,311 @@
+"""The definition of a workflow: its shape, its problems, and how to walk it.
+
+A definition stays the JSON that it was written as: the models here check it and are thrown away, so that export is
+exactly what was imported. Every problem names the step (or trigger), the field and the remedy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .steps import step_types
+from .steps.fields import Duration, Expression, Json, Text
+from .triggers import trigger_kinds
+
+FORMAT = 1
+MOST_STEPS = 10_000
+DEEPEST = 24
+ID = r"^[a-z][a-z0-9_]{0,63}$"
+RESERVED_IDS = {"on_error", "trigger", "steps", "loop", "run", "workflow", "callbacks"}
+
+Id = Annotated[str, Field(pattern=ID)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+
+class Retry(Strict):
+    """Full jitter between 0 and `first * 2**n`, at most `longest` each; no new attempt after `total`."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 4
+    first: Duration = "1s"
+    longest: Duration = "5m"
+    total: Duration = "1h"
+
+
+class Check(Strict):
+    """How to ask the other system whether an interrupted call happened."""
+
+    request: Json
+    happened: Expression
+    output: Expression | None = None
+    after: Duration = "30s"
+
+
+class CheckFirst(Strict):
+    check: Check
+
+
+class Branch(Strict):
+    id: Id
+    label: str = ""
+    when: Expression | None = None
+    steps: list[Step] = Field(default_factory=list)
+
+
+class ErrorLane(Strict):
+    steps: list[Step]
+
+
+class Step(Strict):
+    id: Id
+    type: str
+    name: Annotated[str, Field(max_length=200)] = ""
+    note: str = ""
+    off: bool = False
+    config: dict[str, Any] = Field(default_factory=dict)
+    branches: list[Branch] | None = None
+    steps: list[Step] | None = None
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    on_error: Literal["fail", "continue"] | ErrorLane = "fail"
+    on_interrupted: Literal["repeat", "ask"] | CheckFirst | None = None
+
+
+class Trigger(Strict):
+    id: Id
+    type: str
+    name: Annotated[str, Field(max_length=200)] = ""
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+class Definition(Strict):
+    format: Literal[1]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: str = ""
+    title: Text = ""
+    search: list[Expression] = Field(default_factory=list)
+    triggers: list[Trigger] = Field(default_factory=list)
+    steps: list[Step] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def known_format(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("format") != FORMAT:
+            raise ValueError(f"This is format {value.get('format')!r}; this version of Holdfast reads format {FORMAT}.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What stands in the way of publishing. `step` is a step or trigger id, empty for the workflow itself; `field` a
+    dotted path such as `config.url` or `branches.0.when`. A warning does not block."""
+
+    step: str
+    field: str
+    message: str
+    warning: bool = False
+    fix: dict[str, Any] | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.step, self.field, self.message) if part)
+
+
+class DefinitionError(ValueError):
+    """The definition cannot be used. `problems` lists all of them."""
+
+    def __init__(self, problems: list[Problem]):
+        super().__init__("; ".join(map(str, problems[:5])))
+        self.problems = problems
+
+
+def check(definition: Any) -> list[Problem]:
+    """All structural problems of a definition, in the order of its steps; empty when it can be run."""
+    if oversize := _too_large(definition):
+        return [oversize]
+    try:
+        Definition.model_validate(definition)
+    except ValidationError as error:
+        problems = [_from_pydantic(item, definition) for item in error.errors(include_url=False)]
+        return _in_order(problems, definition)
+    return _in_order(list(_meaning(definition)), definition)
+
+
+def require(definition: Any) -> None:
+    """Raise DefinitionError unless the definition has no problem that blocks."""
+    problems = [problem for problem in check(definition) if not problem.warning]
+    if problems:
+        raise DefinitionError(problems)
+
+
+def canonical(definition: dict[str, Any]) -> str:
+    """One text for one definition, whatever the order of its keys."""
+    return json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(definition: dict[str, Any]) -> str:
+    """SHA-256 of the canonical text, in hex."""
+    return hashlib.sha256(canonical(definition).encode()).hexdigest()
+
+
+def children(step: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """(name, steps) of every sequence inside a step: each branch by its id, a loop's body as "", `on_error`."""
+    for branch in step.get("branches") or ():
+        yield branch["id"], branch.get("steps") or []
+    if step.get("steps") is not None:
+        yield "", step["steps"]
+    if isinstance(step.get("on_error"), dict):
+        yield "on_error", step["on_error"].get("steps") or []
+
+
+def walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every step, parents before children, in the order of the page."""
+    for step in steps:
+        yield step
+        for _, inner in children(step):
+            yield from walk(inner)
+
+
+def find(definition: dict[str, Any], step_id: str) -> dict[str, Any] | None:
+    """The step with this id, or None."""
+    return next((step for step in walk(definition.get("steps") or []) if step.get("id") == step_id), None)
+
+
+def _too_large(definition: Any) -> Problem | None:
+    """Refuse by depth and count before anything recursive looks at it."""
+    count, stack = 0, [(definition, 0)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > 8 * DEEPEST:
+            return Problem("", "steps", f"Steps are nested too deeply. At most {DEEPEST} levels.")
+        if isinstance(value, dict):
+            count += "type" in value and "id" in value
+            stack.extend((inner, depth + 1) for inner in value.values())
+        elif isinstance(value, list):
+            stack.extend((inner, depth + 1) for inner in value)
+        elif isinstance(value, str) and ("\x00" in value or re.search("[\ud800-\udfff]", value)):
+            return Problem("", "", "The text holds a NUL or a lone surrogate, which cannot be stored.")
+    if count > MOST_STEPS:
+        return Problem("", "steps", f"A workflow has at most {MOST_STEPS:,} steps; this one has {count:,}.")
+    return None
+
+
+def _from_pydantic(item: dict[str, Any], definition: Any) -> Problem:
+    """Turn a pydantic error's location into (step, field), and its words into ours."""
+    owner, rest, value = "", [], definition
+    for key in item["loc"]:
+        if isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+            rest.append(str(key))
+        elif isinstance(value, dict) and key in value:
+            value = value[key]
+            rest.append(str(key))
+        elif isinstance(key, str) and key[:1].isupper() or key in ("literal['fail','continue']",):
+            continue
+        else:
+            rest.append(str(key))
+        if isinstance(value, dict) and isinstance(value.get("id"), str) and isinstance(value.get("type"), str):
+            owner, rest = value["id"], []
+    return Problem(owner, ".".join(rest), _words(item))
+
+
+def _words(item: dict[str, Any]) -> str:
+    match item["type"]:
+        case "missing":
+            return "This is required."
+        case "extra_forbidden":
+            return f"There is no field “{item['loc'][-1]}” here. Remove it."
+        case "string_pattern_mismatch":
+            return "Use lower-case letters, digits and _, beginning with a letter, at most 64."
+        case "value_error":
+            return str(item["msg"]).removeprefix("Value error, ")
+        case _:
+            return f"{item['msg']}."
+
+
+def _meaning(definition: dict[str, Any]) -> Iterator[Problem]:
+    """What the shape alone cannot say: known types, ids used once, containers, and each config."""
+    seen: set[str] = set()
+    for trigger in definition.get("triggers") or []:
+        yield from _trigger(trigger, seen)
+    for step in walk(definition.get("steps") or []):
+        yield from _step(step, seen)
+
+
+def _trigger(trigger: dict[str, Any], seen: set[str]) -> Iterator[Problem]:
+    kind = trigger_kinds().get(trigger["type"])
+    if kind is None:
+        yield Problem(trigger["id"], "type", f"There is no trigger of type “{trigger['type']}”.")
+        return
+    yield from _unique(trigger["id"], seen)
+    yield from _config(trigger["id"], kind.Config, trigger.get("config") or {})
+
+
+def _step(step: dict[str, Any], seen: set[str]) -> Iterator[Problem]:
+    kind = step_types().get(step["type"])
+    if kind is None:
+        yield Problem(step["id"], "type", f"There is no step of type “{step['type']}”. Is its package installed?")
+        return
+    yield from _unique(step["id"], seen)
+    yield from _config(step["id"], kind.Config, step.get("config") or {})
+    if kind.children != "branches" and step.get("branches") is not None:
+        yield Problem(step["id"], "branches", f"{kind.label} has no lanes.")
+    if kind.children != "steps" and step.get("steps") is not None:
+        yield Problem(step["id"], "steps", f"{kind.label} holds no steps.")
+    if kind.children == "branches":
+        yield from _branches(step)
+    if kind.children == "steps" and not step.get("steps"):
+        yield Problem(step["id"], "steps", "The loop is empty. Add a step to it.", warning=True)
+    if not kind.outside and step.get("on_interrupted") is not None:
+        yield Problem(step["id"], "on_interrupted", f"{kind.label} makes no call that could be interrupted.")
+
+
+def _branches(step: dict[str, Any]) -> Iterator[Problem]:
+    branches = step.get("branches") or []
+    if len(branches) < (2 if step["type"] == "condition" else 1):
+        yield Problem(step["id"], "branches", "Add another lane.")
+    ids: set[str] = set()
+    for index, branch in enumerate(branches):
+        if branch["id"] in ids or branch["id"] == "on_error":
+            yield Problem(step["id"], f"branches.{index}.id", f"The lane id “{branch['id']}” is already taken.")
+        ids.add(branch["id"])
+        last = index == len(branches) - 1
+        if step["type"] == "condition" and not last and not branch.get("when"):
+            yield Problem(step["id"], f"branches.{index}.when", "Say when this lane is taken.")
+        if (step["type"] != "condition" or last) and branch.get("when"):
+            words = "The last lane is for everything else" if step["type"] == "condition" else "Every lane runs"
+            yield Problem(step["id"], f"branches.{index}.when", f"{words}: remove its condition.")
+
+
+def _unique(owner: str, seen: set[str]) -> Iterator[Problem]:
+    if owner in RESERVED_IDS:
+        yield Problem(owner, "id", f"“{owner}” has a meaning of its own in expressions. Choose another id.")
+    if owner in seen:
+        yield Problem(owner, "id", f"The id “{owner}” is used twice. Rename one of them.")
+    seen.add(owner)
+
+
+def _config(owner: str, model: type[BaseModel], config: dict[str, Any]) -> Iterator[Problem]:
+    try:
+        model.model_validate(config)
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            location = [str(part) for part in item["loc"] if not str(part).startswith(("function-", "is-instance"))]
+            yield Problem(owner, ".".join(["config", *location]), _words(item))
+
+
+def _in_order(problems: list[Problem], definition: Any) -> list[Problem]:
+    """Sort by where the step stands on the page; a definition without a sound shape keeps the order found."""
+    try:
+        places = {step["id"]: place for place, step in enumerate(walk(definition["steps"]))}
+    except (KeyError, TypeError, AttributeError):
+        return problems
+    return sorted(problems, key=lambda problem: places.get(problem.step, -1))

@@ -1,0 +1,18 @@
+"""The tables of the runtime, one file per subject."""
+
+from .audit import AuditEntry
+from .credential import Credential
+from .outbox import OutboxMessage
+from .run import Dispatch, Frame, FrameChunk, FrameValue, Run
+from .step import Attempt, LogLine, StepResult
+from .team import Membership, Role, Team
+from .trigger import Trigger
+from .wait import Approval, Decision, Recipient, Signal, Wait
+from .worker import JournalMark, Worker
+from .workflow import Version, Workflow
+
+__all__ = [
+    "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
+    "JournalMark", "LogLine", "Membership", "OutboxMessage", "Recipient", "Role", "Run", "Signal", "StepResult", "Team",
+    "Trigger", "Version", "Wait", "Worker", "Workflow",
+]

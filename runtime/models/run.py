@@ -1,0 +1,149 @@
+"""Runs, and the one narrow row per unfinished run that says who may advance it, and when.
+
+Rows that a running step writes carry no database foreign key to the run: each such check would lock the run's row once
+per step. Runs are deleted only by retention, which deletes their rows first.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from ..clock import BusinessNow
+from ..states import UNFINISHED, DispatchState, RunState, values
+
+
+class Run(models.Model):
+    """One execution of one version. `id` is what people see as "Run 48,213"."""
+
+    workflow = models.ForeignKey("runtime.Workflow", models.PROTECT, related_name="runs", db_index=False)
+    version = models.ForeignKey("runtime.Version", models.PROTECT, related_name="runs", db_constraint=False)
+    trigger_key = models.CharField(max_length=64)
+    idempotency_key = models.TextField(null=True, blank=True)
+    input_hash = models.CharField(max_length=64, blank=True, default="")
+    input = models.JSONField(default=dict)
+    state = models.CharField(max_length=10, default=RunState.OPEN)
+    title = models.TextField(blank=True, default="")
+    test = models.BooleanField(default=False)
+    output = models.JSONField(null=True, blank=True)
+    error = models.JSONField(null=True, blank=True)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
+    created_at = models.DateTimeField(db_default=BusinessNow())
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
+    rerun_of = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="reruns", db_index=False)
+
+    class Meta:
+        db_table = "run"
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=values(RunState)), name="run_state"),
+            models.CheckConstraint(
+                condition=Q(state__in=UNFINISHED, ended_at__isnull=True)
+                | (~Q(state__in=UNFINISHED) & Q(ended_at__isnull=False)),
+                name="run_ended",
+            ),
+            models.UniqueConstraint(
+                fields=["workflow", "trigger_key", "idempotency_key"],
+                condition=Q(idempotency_key__isnull=False),
+                name="run_idempotency",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["workflow", "-id"], name="run_workflow"),
+            models.Index(fields=["state", "-id"], condition=~Q(state="succeeded"), name="run_state_id"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Run {self.pk:,}"
+
+
+class Dispatch(models.Model):
+    """Eligible (`due_at`) and claimed (`token`, `leased_until`) are apart. The row is the run's only lock, and is gone at
+    the run's end, so that claiming costs the same beside a million finished runs.
+
+    `wakes` counts what happened to the run while somebody held it. `lost` counts leases lost in a row, `deaths` those
+    that were lost while the run was the only one its worker held.
+    """
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, db_constraint=False)
+    version_id = models.BigIntegerField()
+    state = models.CharField(max_length=8, default=DispatchState.READY)
+    due_at = models.DateTimeField(null=True)
+    token = models.BigIntegerField(null=True)
+    worker_id = models.BigIntegerField(null=True)
+    leased_until = models.DateTimeField(null=True)
+    claims = models.IntegerField(default=0)
+    wakes = models.IntegerField(default=0)
+    lost = models.SmallIntegerField(default=0)
+    alone = models.BooleanField(default=False)
+    deaths = models.SmallIntegerField(default=0)
+
+    class Meta:
+        db_table = "dispatch"
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=values(DispatchState)), name="dispatch_state"),
+            models.CheckConstraint(
+                condition=Q(state="claimed", token__isnull=False, worker_id__isnull=False, leased_until__isnull=False)
+                | (~Q(state="claimed") & Q(token__isnull=True, worker_id__isnull=True, leased_until__isnull=True)),
+                name="dispatch_claim",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="ready") | Q(due_at__isnull=False), name="dispatch_ready_is_due"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(token__isnull=True, due_at__isnull=False), name="dispatch_due"),
+            models.Index(fields=["leased_until"], condition=Q(token__isnull=False), name="dispatch_lease"),
+        ]
+
+
+class Frame(models.Model):
+    """A loop's or parallel's place. `cursor` is the next iteration to begin, `open` those begun and not ended."""
+
+    pk = models.CompositePrimaryKey("run_id", "path", "take")
+    run_id = models.BigIntegerField()
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    kind = models.CharField(max_length=8)
+    total = models.IntegerField(null=True)
+    cursor = models.IntegerField(default=0)
+    open = models.JSONField(default=list)
+    succeeded = models.IntegerField(default=0)
+    failed = models.IntegerField(default=0)
+    closed = models.BooleanField(default=False)
+    started_at = models.DateTimeField(db_default=BusinessNow())
+
+    class Meta:
+        db_table = "frame"
+
+
+class FrameChunk(models.Model):
+    """At most 100 items of a loop, so that an iteration reads its neighbours and not the whole list."""
+
+    pk = models.CompositePrimaryKey("run_id", "path", "take", "n")
+    run_id = models.BigIntegerField()
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    n = models.IntegerField()
+    items = models.JSONField()
+
+    class Meta:
+        db_table = "frame_chunk"
+
+
+class FrameValue(models.Model):
+    """What a loop's `collect` expression gave for one iteration."""
+
+    pk = models.CompositePrimaryKey("run_id", "path", "take", "index")
+    run_id = models.BigIntegerField()
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    index = models.IntegerField()
+    value = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "frame_value"

@@ -1,0 +1,81 @@
+"""What a step left behind: its result, the tries of its calls to the outside, and its log."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from ..clock import BusinessNow
+from ..states import AttemptOutcome, StepState, values
+
+
+class StepResult(models.Model):
+    """The memo of a finished step at a path and take. Written once; only `superseded` is set later, by a requeue.
+
+    `scope` is the path of the innermost loop iteration (`each[3]`), or empty. It follows from the path and leads the key,
+    so that a resume reads the rows of the open iterations and no others.
+    """
+
+    pk = models.CompositePrimaryKey("run_id", "scope", "path", "take")
+    run_id = models.BigIntegerField()
+    scope = models.TextField(db_collation="C")
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    step = models.TextField()
+    state = models.CharField(max_length=9)
+    output = models.JSONField(null=True)
+    error = models.JSONField(null=True)
+    token = models.BigIntegerField()
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField()
+    superseded = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "step_result"
+        constraints = [models.CheckConstraint(condition=Q(state__in=values(StepState)), name="step_result_state")]
+
+
+class Attempt(models.Model):
+    """One try of a call to the outside: committed before the call, settled after it. `outcome` is null in between."""
+
+    pk = models.CompositePrimaryKey("run_id", "scope", "path", "take", "n")
+    run_id = models.BigIntegerField()
+    scope = models.TextField(db_collation="C")
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    n = models.IntegerField()
+    operation = models.TextField(default="call")
+    token = models.BigIntegerField()
+    request = models.JSONField(null=True)
+    response = models.JSONField(null=True)
+    outcome = models.CharField(max_length=8, null=True)
+    error = models.TextField(null=True)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    tokens_in = models.IntegerField(null=True)
+    tokens_out = models.IntegerField(null=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "attempt"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(outcome__isnull=True) | Q(outcome__in=values(AttemptOutcome)), name="attempt_outcome"
+            )
+        ]
+
+
+class LogLine(models.Model):
+    """One line of a run's log. `level` is info, warning or error."""
+
+    run_id = models.BigIntegerField()
+    path = models.TextField(default="")
+    at = models.DateTimeField(db_default=BusinessNow())
+    level = models.CharField(max_length=7, default="info")
+    text = models.TextField()
+    data = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "log_line"
+        indexes = [models.Index(fields=["run_id", "id"], name="log_line_run")]

@@ -1,0 +1,21 @@
+"""Paths name where a step executes in a run: `hot/yes/call`, in a loop `each[3]/call`, in an error lane
+`call/on_error/notify`. The scope of a path is its innermost loop iteration: `each[3]`, or empty."""
+
+from __future__ import annotations
+
+import re
+
+
+def scope_of(path: str) -> str:
+    """`each[3]/hot/yes/call` -> `each[3]`; `hot/yes/call` -> ``."""
+    return path[: path.rfind("]") + 1]
+
+
+def scopes_of(path: str) -> list[str]:
+    """All scopes that a step at this path sees, the root first: `a[1]/b[2]/c` -> `["", "a[1]", "a[1]/b[2]"]`."""
+    return ["", *(path[: found.end()] for found in re.finditer(r"\]", path))]
+
+
+def step_of(path: str) -> str:
+    """The id of the step at the path: `each[3]/call` -> `call`."""
+    return path.rpartition("/")[2].partition("[")[0]

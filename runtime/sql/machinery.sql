@@ -1,0 +1,72 @@
+-- Claim tokens: one sequence for all runs, so that a row made anew never honours an old token.
+create sequence if not exists claim_token cache 100;
+
+-- Hot rows: room on the page, so that a claim or a settlement stays a heap-only update.
+alter table dispatch set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 2000,
+                          autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 20000);
+alter table attempt set (fillfactor = 70);
+alter table frame set (fillfactor = 50);
+alter table journal_mark set (fillfactor = 10);
+alter table worker set (fillfactor = 50);
+
+-- The journal's first statement: lock the runs of a batch, in order, and refuse the whole batch unless every claim in
+-- it still holds and the batch was sent by the worker's present connection.
+create or replace function holdfast_guard(runs bigint[], tokens bigint[], this_worker bigint, this_epoch int, this_batch bigint)
+returns void language plpgsql as $$
+declare held int;
+begin
+    update journal_mark set batch = this_batch where worker_id = this_worker and epoch = this_epoch;
+    if not found then raise exception 'stale connection' using errcode = 'HF002'; end if;
+    perform 1 from dispatch d join unnest(runs, tokens) as mine(run_id, token)
+        on d.run_id = mine.run_id and d.token = mine.token
+        order by d.run_id for no key update of d;
+    get diagnostics held = row_count;
+    if held <> cardinality(runs) then raise exception 'stale claim' using errcode = 'HF001'; end if;
+end $$;
+
+-- A published version never changes, and none goes while a run is pinned to it.
+create or replace function version_is_immutable() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' then
+        if exists (select from run where version_id = old.id) then
+            raise exception 'version % is needed by runs and cannot be deleted', old.id using errcode = 'HF010';
+        end if;
+        return old;
+    end if;
+    if (old.workflow_id, old.number, old.format, old.hash) is distinct from (new.workflow_id, new.number, new.format, new.hash)
+       or old.definition is distinct from new.definition then
+        raise exception 'version % is published and cannot be changed', old.id using errcode = 'HF010';
+    end if;
+    return new;
+end $$;
+create or replace trigger version_immutable before update or delete on version for each row execute function version_is_immutable();
+
+-- The audit trail only grows.
+create or replace function append_only() returns trigger language plpgsql as $$
+begin
+    raise exception 'the audit trail is append-only' using errcode = 'HF011';
+end $$;
+create or replace trigger audit_append_only before update or delete on audit for each row execute function append_only();
+create or replace trigger audit_no_truncate before truncate on audit for each statement execute function append_only();
+
+-- A run leaves a final state only by requeue, and never from a success or a cancel.
+create or replace function run_moves() returns trigger language plpgsql as $$
+begin
+    if old.state in ('succeeded', 'cancelled') or (old.state = 'failed' and new.state <> 'open') then
+        raise exception 'run % cannot go from % to %', old.id, old.state, new.state using errcode = 'HF012';
+    end if;
+    return new;
+end $$;
+create or replace trigger run_moves before update of state on run for each row
+    when (old.state is distinct from new.state) execute function run_moves();
+
+-- Who resolved a wait first stays the one who did.
+create or replace function wait_moves() returns trigger language plpgsql as $$
+begin
+    if old.state in ('resolved', 'cancelled') or (old.state = 'suspended' and new.state = 'resolved') then
+        raise exception 'wait % cannot go from % to %', old.id, old.state, new.state using errcode = 'HF012';
+    end if;
+    return new;
+end $$;
+create or replace trigger wait_moves before update of state on wait for each row
+    when (old.state is distinct from new.state) execute function wait_moves();

@@ -1,0 +1,27 @@
+"""Condition: the first lane whose expression is true; the last lane is for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import Config, Context, Outcome, StepType
+
+
+class Condition(StepType):
+    type = "condition"
+    label = "Condition"
+    icon = "condition"
+    category = "Flow"
+    summary = "Take one of several lanes"
+    children = "branches"
+    Config = Config
+
+    def line(self, config: Mapping[str, Any]) -> str:
+        return "Takes the first lane that is true"
+
+    async def run(self, ctx: Context) -> Outcome:
+        raise NotImplementedError("The interpreter walks conditions itself.")
+
+
+STEP = Condition()

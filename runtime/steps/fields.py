@@ -1,0 +1,68 @@
+"""Types of config fields. Each carries the check that is made when the definition is saved, and the widget that edits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from ..durations import parse_duration
+from ..expressions import SyntaxProblem, compile, compile_template, compile_value
+
+
+@dataclass(frozen=True, slots=True)
+class Widget:
+    """How the builder's panel edits the field."""
+
+    kind: str
+
+
+def _expression(source: str) -> str:
+    try:
+        compile(source)
+    except SyntaxProblem as problem:
+        raise ValueError(str(problem)) from None
+    return source
+
+
+def _template(source: str) -> str:
+    try:
+        compile_template(source)
+    except SyntaxProblem as problem:
+        raise ValueError(str(problem)) from None
+    return source
+
+
+def _value(value: Any) -> Any:
+    try:
+        compile_value(value)
+    except SyntaxProblem as problem:
+        raise ValueError(str(problem)) from None
+    return value
+
+
+def _duration(text: str) -> str:
+    if "{{" in text:
+        return _template(text)
+    parse_duration(text)
+    return text
+
+
+Expression = Annotated[str, Widget("expression"), AfterValidator(_expression)]
+Text = Annotated[str, Widget("text"), AfterValidator(_template)]
+LongText = Annotated[str, Widget("long_text"), AfterValidator(_template)]
+Json = Annotated[Any, Widget("json"), AfterValidator(_value)]
+Pairs = Annotated[dict[str, Text], Widget("pairs")]
+Addresses = Annotated[list[Text], Widget("addresses")]
+Duration = Annotated[str, Widget("duration"), AfterValidator(_duration)]
+ConnectionName = Annotated[str, Widget("connection")]
+JsonSchema = Annotated[dict[str, Any], Widget("schema")]
+Labels = Annotated[dict[str, str], Widget("labels")]
+"""Label -> one line that describes it."""
+FormFields = Annotated[list[dict[str, Any]], Widget("form_fields")]
+
+
+def widget_of(metadata: list[Any]) -> str:
+    """The widget kind of a pydantic FieldInfo's `metadata`, or an empty string for the type's own default."""
+    return next((item.kind for item in metadata if isinstance(item, Widget)), "")
