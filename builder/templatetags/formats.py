@@ -133,7 +133,7 @@ def initials(person: Any) -> str:
 def display_name(person: Any) -> str:
     """The full name of a user, else the user name; text stays as it is."""
     if hasattr(person, "get_username"):
-        return person.get_full_name() or person.get_username()
+        return (person.get_full_name() if person.is_authenticated else "") or person.get_username()
     return str(person or "")
 
 

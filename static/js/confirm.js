@@ -1,0 +1,43 @@
+/* <hf-confirm question="Cancel run 48,213?" text="…" yes="Cancel run" no="Keep running"> around a form:
+   asks before the form is sent, be it by the browser or by htmx. Without script the form simply works. */
+
+class Confirm extends HTMLElement {
+  #agreed = false;
+
+  connectedCallback() {
+    this.addEventListener("submit", this.#ask, { capture: true });
+  }
+
+  #ask = event => {
+    if (this.#agreed) {
+      this.#agreed = false;
+      return;
+    }
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const { target: form, submitter } = event;
+    this.#openDialog().addEventListener("close", ({ target: dialog }) => {
+      if (dialog.returnValue !== "yes") return;
+      this.#agreed = true;
+      form.requestSubmit(submitter);
+    }, { once: true });
+  };
+
+  #openDialog() {
+    const dialog = document.getElementById("confirm");
+    const fill = (selector, name, otherwise) => {
+      dialog.querySelector(selector).textContent = this.getAttribute(name) || otherwise;
+    };
+    fill("#confirm-question", "question", "Go on?");
+    fill("#confirm-text", "text", "");
+    fill("[data-yes]", "yes", "Go on");
+    fill("[data-no]", "no", "Keep it");
+    dialog.querySelector("[data-yes]").classList.toggle("btn--destroy", !this.hasAttribute("mild"));
+    dialog.querySelector("[data-yes]").classList.toggle("btn--primary", this.hasAttribute("mild"));
+    dialog.returnValue = "";
+    dialog.showModal();
+    return dialog;
+  }
+}
+
+customElements.define("hf-confirm", Confirm);

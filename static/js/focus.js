@@ -1,0 +1,32 @@
+/* Swaps must not throw away where somebody was: focus and caret return to the element of the same id,
+   and [data-keep-scroll] elements keep their scroll. Works for out-of-band swaps too. */
+
+let place = null;
+let scrolls = new Map();
+
+document.addEventListener("htmx:beforeSwap", remember);
+document.addEventListener("htmx:oobBeforeSwap", remember);
+document.addEventListener("htmx:afterSettle", restore);
+document.addEventListener("htmx:oobAfterSwap", restore);
+
+export function remember() {
+  const active = document.activeElement;
+  if (active && active !== document.body)
+    place = active.id ? { id: active.id, start: active.selectionStart, end: active.selectionEnd } : null;
+  for (const element of document.querySelectorAll("[data-keep-scroll][id]"))
+    scrolls.set(element.id, [element.scrollLeft, element.scrollTop]);
+}
+
+export function restore() {
+  for (const [id, [left, top]] of scrolls) {
+    const element = document.getElementById(id);
+    if (element) Object.assign(element, { scrollLeft: left, scrollTop: top });
+  }
+  scrolls = new Map();
+  const isLost = !document.activeElement || document.activeElement === document.body;
+  const element = place && isLost && document.getElementById(place.id);
+  if (!element) return;
+  element.focus({ preventScroll: true });
+  if (place.start != null) element.setSelectionRange?.(place.start, place.end);
+  place = null;
+}
