@@ -7,13 +7,11 @@ enter, and on no port: whoever can reach the socket is trusted.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pwd
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -25,6 +23,7 @@ import psutil
 import psycopg
 
 from builder.postgres_account import PostgresError, programs_for, reachable, reachable_data, unprivileged_account
+from builder.supervisor import dies_with_parent
 
 MAJOR = "18"
 SOCKET_PATH_BYTES = 103  # macOS holds 103 and Linux 107
@@ -80,7 +79,8 @@ class EmbeddedPostgres:
         with self.log.open("ab") as log:
             start_of_tail = log.tell()
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, preexec_fn=stop_with_parent, start_new_session=True, **self._as_account()
+                command, stdout=log, stderr=log, preexec_fn=dies_with_parent(signal.SIGINT),
+                start_new_session=True, **self._as_account(),
             )
         self._wait_until_it_answers(start_of_tail)
 
@@ -169,13 +169,6 @@ def stop_leftover(data: Path) -> None:
         return
     except psutil.TimeoutExpired:
         raise PostgresError(f"Another Postgres (process {server.pid}) uses {data} and does not stop.") from None
-
-
-def stop_with_parent() -> None:
-    """In the child, before it becomes Postgres: Linux tells it to shut down when its parent dies, kill -9 included."""
-    if sys.platform == "linux":
-        PR_SET_PDEATHSIG = 1
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def last_line(text: str) -> str:

@@ -1,0 +1,109 @@
+"""`manage.py prepare`: all that a database and a folder need before they are served from. Safe to run again.
+
+`manage.py up` runs it at every start; a deployment runs it once before its processes are replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import secrets
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.staticfiles.finders import get_finders
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import OperationalError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from builder.progress import stage
+
+OLDEST_POSTGRES = 150000
+MIGRATION_LOCK = 0x486F6C64  # one deployment at a time; the number only has to be ours
+
+
+class Command(BaseCommand):
+    help = "Brings the tables up to date, makes the administrator, loads the example flows, collects static files."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--no-examples", action="store_true", help="do not load the example flows")
+
+    def handle(self, *, no_examples: bool, **options: Any) -> None:
+        try:
+            connection.ensure_connection()
+        except OperationalError as error:
+            sys.exit(f"The database cannot be reached: {one_line(error)}")
+        if connection.pg_version < OLDEST_POSTGRES:
+            sys.exit(f"Holdfast needs Postgres 15 or newer; the database is {connection.pg_version // 10000}.")
+        with stage("Tables") as told:
+            told(migrate())
+        with stage("Administrator") as told:
+            told(make_administrator())
+        if not no_examples:
+            with stage("Example flows") as told:
+                told(load_examples())
+        with stage("Static files") as told:
+            told(collect_static_files())
+
+
+def migrate() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        try:
+            executor = MigrationExecutor(connection)
+            plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+            if plan:
+                call_command("migrate", interactive=False, verbosity=0)
+        finally:
+            cursor.execute("select pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+    return f"{len(plan)} migrations applied" if plan else "up to date"
+
+
+def make_administrator() -> str:
+    """Only when there is none: a password that was changed is not put back."""
+    User = get_user_model()
+    if found := User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first():
+        return found.get_username()
+    name = os.environ.get("HOLDFAST_ADMIN", "").strip() or "admin"
+    given = os.environ.get("HOLDFAST_ADMIN_PASSWORD", "")
+    password = given or secrets.token_urlsafe(12)
+    User.objects.create_superuser(username=name, email=os.environ.get("HOLDFAST_ADMIN_EMAIL", ""), password=password)
+    return f"{name}, with the password you set" if given else f"{name}, password {password} (shown only now)"
+
+
+def load_examples() -> str:
+    if importlib.util.find_spec("builder.examples") is None:
+        return "none"
+    return importlib.import_module("builder.examples").load() or "loaded"
+
+
+def collect_static_files() -> str:
+    """Skipped while the same files as last time are installed: hashing and compressing them takes seconds."""
+    stamp = Path(settings.STATIC_ROOT) / ".collected-from"
+    fingerprint = static_fingerprint()
+    if stamp.exists() and stamp.read_text() == fingerprint:
+        return "up to date"
+    call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    stamp.write_text(fingerprint)
+    return "collected"
+
+
+def static_fingerprint() -> str:
+    seen = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            found = os.stat(storage.path(name))
+            seen.update(f"{storage.path(name)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return seen.hexdigest()
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,210 @@
+"""`manage.py up`: Holdfast with one command. A database, the web server and the workers, until Ctrl-C.
+
+This process only starts, watches and stops the others, and never opens the database through Django: its children get the
+database's address by their environment.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from builder.postgres import EmbeddedPostgres
+from builder.postgres_account import PostgresError
+from builder.progress import stage
+from builder.supervisor import Child, GaveUp, Interrupted, Interrupts, how, keep_alive, stop
+
+READY_SECONDS = 60
+STOP_MARGIN_SECONDS = 10  # beyond the grace that running steps get
+
+
+class Refused(Exception):
+    """Holdfast cannot start; the text is the one line that says why and what to do."""
+
+
+class Command(BaseCommand):
+    help = "Starts Holdfast: database, tables, web server and workers. Ctrl-C stops all of it."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        started = time.monotonic()
+        interrupts = Interrupts()
+        try:
+            with ExitStack() as held:
+                run(held, interrupts, started)
+        except Interrupted:
+            say("Stopped. `make up` goes on where it was.")
+        except (Refused, GaveUp, PostgresError) as reason:
+            sys.stdout.flush()
+            sys.exit(f"Holdfast: {reason}")
+
+
+def run(held: ExitStack, interrupts: Interrupts, started: float) -> None:
+    """Starts everything in order and keeps it alive; `held` undoes it in the opposite order."""
+    say("Starting Holdfast")
+    held.enter_context(only_one())
+    listener = held.enter_context(listening_socket())
+    env = os.environ | {"PORT": str(settings.PORT), "PYTHONUNBUFFERED": "1"}
+    kept: list[Any] = []
+    if database_address := os.environ.get("DATABASE_URL", "").strip():
+        with stage("Database") as told:
+            told(reach(database_address))
+    else:
+        postgres = held.enter_context(embedded_database())
+        env["DATABASE_URL"] = postgres.url()
+        kept.append(postgres)
+    prepare(env)
+
+    children = [web_server(env, listener), workers(env)]
+    grace = settings.HOLDFAST_GRACE_SECONDS + STOP_MARGIN_SECONDS
+    held.callback(lambda: stop(children, grace, lambda: interrupts.hurried))
+    with stage("Workers") as told:
+        children[1].start()
+        told(f"{settings.HOLDFAST_WORKERS} processes")
+    with stage("Web server") as told:
+        children[0].start()
+        told(wait_until_it_answers(children[0]))
+    say(f"Ready after {time.monotonic() - started:.1f} s. Open {settings.HOLDFAST_PUBLIC_URL}/   (Ctrl-C stops)")
+    held.callback(lambda: say("\nStopping: running steps get a moment to finish."))
+    keep_alive([*kept, *children], say)
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Held by a lock that ends with this process, however it ends; the file's text tells the second one about the first."""
+    path = settings.HOLDFAST_DATA / "up.lock"
+    try:
+        file = path.open("a+")
+    except OSError as error:
+        raise Refused(f"The data folder {path.parent} cannot be used: {error.strerror}.") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise Refused(f"Holdfast already runs on {path.parent}: {file.read().strip()}.") from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, {settings.HOLDFAST_PUBLIC_URL}/")
+        file.flush()
+        yield
+
+
+@contextmanager
+def listening_socket() -> Iterator[socket.socket]:
+    """Opened before anything is started and held to the end, so that callers wait while the web server is replaced."""
+    bind, port = settings.HOLDFAST_BIND, settings.PORT
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    try:
+        listener = socket.create_server((bind, port), family=family, backlog=1024)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise Refused(f"Port {port} is taken. Choose another one: PORT={port + 1} make up") from None
+        raise Refused(f"Holdfast cannot listen on {bind}, port {port}: {error.strerror}.") from None
+    with listener:
+        yield listener
+
+
+@contextmanager
+def embedded_database() -> Iterator["KeptPostgres"]:
+    """Its address is in a file while it runs, for `manage.py` commands beside this one."""
+    postgres = KeptPostgres(settings.HOLDFAST_DATA / "postgres", settings.HOLDFAST_DATA / "postgres.log")
+    address: Path = settings.HOLDFAST_DATABASE_ADDRESS
+    try:
+        with stage("Database") as told:
+            postgres.start()
+            told(f"Postgres 18 in {postgres.data}")
+        address.touch(mode=0o600)
+        address.write_text(postgres.url())
+        yield postgres
+    finally:
+        address.unlink(missing_ok=True)
+        postgres.stop()
+
+
+class KeptPostgres(EmbeddedPostgres):
+    """The embedded server as the supervisor sees it: after a crash only the process is started again."""
+
+    name = "Database"
+
+    def start(self) -> None:
+        if self.process is None:
+            super().start()
+        else:
+            self.launch()
+
+    def exit_status(self) -> int | None:
+        assert self.process is not None, "it was never started"
+        return self.process.poll()
+
+
+def reach(address: str) -> str:
+    try:
+        with psycopg.connect(address, connect_timeout=10) as connection:
+            version = connection.info.server_version
+            return f"Postgres {version // 10000} at {connection.info.host or 'DATABASE_URL'}"
+    except psycopg.Error as error:
+        reason = " ".join(str(error).split())
+        raise Refused(f"DATABASE_URL: the database cannot be reached. {reason}") from None
+
+
+def prepare(env: dict[str, str]) -> None:
+    """In a process of its own, whose connections and memory end with it."""
+    command = [sys.executable, "manage.py", "prepare"]
+    done = subprocess.Popen(command, env=env, cwd=settings.BASE_DIR, start_new_session=True)
+    try:
+        status = done.wait()
+    except BaseException:
+        print()
+        done.terminate()
+        done.wait()
+        raise
+    if status:
+        raise Refused("it could not be prepared; the reason stands above.")
+
+
+def web_server(env: dict[str, str], listener: socket.socket) -> Child:
+    trusted = ",".join(str(network) for network in settings.HOLDFAST_TRUSTED_PROXIES)
+    command = [sys.executable, "-m", "gunicorn", "builder.wsgi", "--chdir", str(settings.BASE_DIR), "--preload"]
+    command += ["--bind", f"fd://{listener.fileno()}", "--log-level", "warning", "--no-control-socket"]
+    command += ["--worker-class", "gthread", "--workers", str(settings.HOLDFAST_WEB_PROCESSES)]
+    command += ["--threads", str(settings.HOLDFAST_WEB_THREADS), "--timeout", "60", "--graceful-timeout", "10"]
+    command += ["--keep-alive", "5", "--forwarded-allow-ips", trusted]
+    if os.path.isdir("/dev/shm"):
+        command += ["--worker-tmp-dir", "/dev/shm"]  # its heartbeat must not wait for a busy disk
+    return Child("Web server", command, env, pass_fds=[listener.fileno()])
+
+
+def workers(env: dict[str, str]) -> Child:
+    return Child("Workers", [sys.executable, str(settings.BASE_DIR / "manage.py"), "qcluster"], env)
+
+
+def wait_until_it_answers(web: Child) -> str:
+    """Any answer will do: what it says about the workers and the database is for those who watch it."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOLDFAST_BIND, settings.HOLDFAST_BIND)
+    with socket.create_connection((host, settings.PORT)) as asking:  # taken by the system, until the server takes it
+        asking.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        for _ in range(READY_SECONDS * 5):
+            answered, _, _ = select.select([asking], [], [], 0.2)
+            if answered:
+                return f"{settings.HOLDFAST_BIND}, port {settings.PORT}"
+            if (status := web.exit_status()) is not None:
+                raise Refused(f"The web server did not start ({how(status)}); the reason stands above.")
+    raise Refused(f"The web server did not answer within {READY_SECONDS} s.")
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
