@@ -1,0 +1,50 @@
+"""Regular expressions on RE2, which takes time in proportion to the text whatever the pattern is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import re2
+
+from . import limits
+from .errors import EvaluationError
+from .fuel import Evaluation
+
+
+@lru_cache(maxsize=512)
+def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
+    """A closure that tells whether the pattern is found in a text.
+
+    Raises EvaluationError of kind "value" for a pattern that is no RE2 pattern or compiles to too much.
+    """
+    if len(pattern) > limits.PATTERN_LENGTH:
+        raise EvaluationError("value", f"The pattern is longer than {limits.PATTERN_LENGTH:,} characters.")
+    compiled = _compiled(pattern)
+    program = compiled.programsize
+    if program > limits.PATTERN_PROGRAM:
+        raise EvaluationError("value", "The pattern is too large. Use smaller repeat counts.")
+
+    def search(run: Evaluation, text: str) -> bool:
+        run.charge(len(text) // 64 + len(text) * program // 1024)
+        try:
+            return compiled.search(text) is not None
+        except UnicodeEncodeError:
+            raise EvaluationError("value", "The text holds half a character and cannot be searched.") from None
+
+    return search
+
+
+def _compiled(pattern: str):
+    options = re2.Options()
+    options.max_mem = limits.PATTERN_MEMORY
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise EvaluationError("value", f"The pattern is not a regular expression: {reason[:120]}.") from None
+    except UnicodeEncodeError:
+        raise EvaluationError("value", "The pattern holds half a character.") from None
