@@ -1,0 +1,55 @@
+# Holdfast. `make up` starts everything, `make test` proves it (ARGS="-k approval" passes through).
+# PYTHON chooses the interpreter (3.11 or newer); everything is installed into .venv and nothing outside it.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+RUN := $(VENV)/bin/python
+# The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
+INSTALL := -m pip install --quiet --no-input --disable-pip-version-check --no-deps --require-hashes
+
+.PHONY: up test chaos bench browser lock upgrade clean venv packages test-packages
+
+up: packages
+	@$(RUN) manage.py up
+
+test: test-packages browser
+	@$(RUN) -m pytest $(ARGS)
+
+# Not tests: attacks and measurements, which take as long as you let them.
+chaos: test-packages
+	@$(RUN) -m tests.chaos $(ARGS)
+
+bench: test-packages
+	@$(RUN) -m tests.bench $(ARGS)
+
+browser: test-packages
+	@$(RUN) tests/browser.py
+
+# A copy of each file inside .venv tells what is installed there: only a changed file is installed again.
+packages: venv
+	@cmp -s requirements.txt $(VENV)/requirements.installed || { \
+	  echo "Installing packages into $(VENV) (about a minute, the first time)"; \
+	  $(RUN) $(INSTALL) -r requirements.txt && cp requirements.txt $(VENV)/requirements.installed; }
+
+test-packages: packages
+	@cmp -s tests/requirements.txt $(VENV)/tests.installed || { \
+	  echo "Installing what the tests need into $(VENV)"; \
+	  $(RUN) $(INSTALL) -r tests/requirements.txt && cp tests/requirements.txt $(VENV)/tests.installed; }
+
+venv:
+	@$(RUN) -m pip --version >/dev/null 2>&1 || { \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Holdfast needs Python 3.11 or newer. Name one: make up PYTHON=python3.12"; exit 1; }; \
+	  $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "This Python cannot make virtual environments. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }; \
+	  echo "Making $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
+
+# Writes both requirement files anew from pyproject.toml, keeping versions where they still fit; `make upgrade` moves them.
+lock upgrade: LOCK := .venv-lock
+lock upgrade:
+	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) && $(LOCK)/bin/pip install --quiet uv; }
+	@$(LOCK)/bin/python tests/lock.py $(if $(filter upgrade,$@),--upgrade)
+
+clean:
+	rm -rf $(VENV) .venv-lock .pytest_cache .hypothesis
