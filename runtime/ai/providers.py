@@ -1,0 +1,85 @@
+"""Ask a provider: through the guarded client, within one attempt and its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+from .. import net
+from ..steps import calls
+from ..steps.base import Attempt, Connection, StepError
+from .anthropic import Anthropic
+from .base import Ask, Provider, ProviderFailed, Reply
+from .openai import OpenAI
+from .prices import price
+
+PROVIDERS: dict[str, Provider] = {"openai": OpenAI(), "anthropic": Anthropic()}
+DEFAULT_ADDRESS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+MOST_TRIES = 3
+"""A refused peculiarity costs nothing and does nothing: the call is made again without it, in the same attempt."""
+
+_learnt: dict[tuple[str, str], frozenset[str]] = {}
+"""(address, model) -> peculiarities, for the life of the process. Small: one entry per endpoint that has any."""
+
+
+async def ask_provider(connection: Connection, ask: Ask, attempt: Attempt) -> Reply:
+    """The model's reply with its cost, checked no further. Raises StepError."""
+    provider, base = PROVIDERS[connection.kind], base_address(connection)
+    url = _url(base, provider.path)
+    secret = calls.authorize(connection, url)
+    headers = {"Content-Type": "application/json", "Idempotency-Key": attempt.idempotency_key, **provider.headers()}
+    ends = asyncio.get_running_loop().time() + attempt.timeout
+    for _ in range(MOST_TRIES):
+        quirks = _learnt.get((base, ask.model), frozenset())
+        body = json.dumps(provider.body(ask, quirks), ensure_ascii=False).encode()
+        left = max(0.001, ends - asyncio.get_running_loop().time())
+        answer = await calls.make(net.Call("POST", url, headers, secret, body), left)
+        quirk = provider.quirk(answer, quirks) if answer.status >= 400 else ""
+        if not quirk:
+            break
+        _learnt[base, ask.model] = quirks | {quirk}
+    if answer.status != 200:
+        raise _refusal(answer, connection)
+    try:
+        reply = provider.read(answer, ask)
+    except ProviderFailed as wrong:
+        response = {"status": answer.status, "body": calls.shown(answer.body.decode("utf-8", "replace").replace("\x00", ""))}
+        raise StepError(f"{wrong} Is {base} the right base address?", field="connection", response=response) from None
+    if reply.cost is None:
+        reply = replace(reply, cost=await price(base, reply.model, reply.tokens_in, reply.tokens_out))
+    return reply
+
+
+def base_address(connection: Connection) -> str:
+    base = str(connection.config.get("base_url") or DEFAULT_ADDRESS[connection.kind]).rstrip("/")
+    return base.removesuffix("/v1") if connection.kind == "anthropic" else base
+
+
+def _url(base: str, path: str):
+    try:
+        return net.check_location(base + path)
+    except net.BadLocation as wrong:
+        raise StepError(f"The connection's base address cannot be called: {wrong}", field="connection") from None
+
+
+def _refusal(answer: net.Answer, connection: Connection) -> StepError:
+    outcome, retry, wait = calls.judge(answer.status, answer.headers)
+    said = _said(answer)
+    message = f"{answer.url.host} answered {answer.status}{f': {said}' if said else '.'}"
+    if answer.status in (401, 403):
+        message += f" Check the key of the connection “{connection.name}”."
+    response = {"status": answer.status, "error": said}
+    return StepError(message, field="connection", outcome=outcome, retry=retry, retry_after=wait, response=response)
+
+
+def _said(answer: net.Answer) -> str:
+    """The provider's own words, from the places where they put them."""
+    text = answer.body.decode("utf-8", "replace").replace("\x00", "")
+    try:
+        data = json.loads(text)
+        error = data.get("error", data) if isinstance(data, dict) else data
+        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
+    except (ValueError, RecursionError):
+        pass
+    return " ".join(text.split())[:500]

@@ -1,0 +1,104 @@
+"""E-mail: put one or more messages into the outbox. They are committed with the step and sent afterwards.
+
+Everybody in To gets a message of their own and sees no other recipient. Those in Cc get a copy of the first one, and
+its recipient sees them. So every row of the outbox has one recipient, and one that is refused holds up nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from ..mail_addresses import BadAddress, check_address, check_line
+from .base import Config, Context, Done, Mail, Outcome, StepError, StepType
+from .fields import Addresses, LongText, Text
+
+MOST_RECIPIENTS = 500
+LONGEST_SUBJECT = 900
+
+
+def _addresses(entries: list[str]) -> list[str]:
+    for entry in entries:
+        if "{{" not in entry:
+            check_address(entry)
+    return entries
+
+
+Recipients = Annotated[Addresses, AfterValidator(_addresses)]
+
+
+class EmailConfig(Config):
+    to: Annotated[Recipients, Field(min_length=1)] = Field(
+        title="To", description="Each gets a message of their own.", examples=[["{{ trigger.body.email }}"]]
+    )
+    cc: Recipients = Field(default_factory=list, title="Cc", description="Each gets a copy of the first message.")
+    reply_to: Text = Field("", title="Reply to", description="Where answers go.")
+    subject: Text = Field(title="Subject", examples=["Thank you, {{ trigger.body.name }}"])
+    body: LongText = Field("", title="Text", description="Plain text. An empty line begins a paragraph.")
+
+
+class Email(StepType):
+    type = "email"
+    label = "E-mail"
+    icon = "email"
+    category = "Actions"
+    summary = "Send an e-mail"
+    Config = EmailConfig
+    example = {"to": ["{{ trigger.body.email }}"], "subject": "Hello", "body": "Thank you for your message."}
+
+    def line(self, config: Mapping[str, Any]) -> str:
+        to = config.get("to") or []
+        more = f" and {len(to) - 1} more" if len(to) > 1 else ""
+        return f"To {to[0]}{more}" if to else self.summary
+
+    async def run(self, ctx: Context) -> Outcome:
+        to, cc = recipients(ctx.config, "to"), recipients(ctx.config, "cc")
+        if not to:
+            raise StepError("Nobody to send to: the list is empty.", field="to")
+        if len(to) + len(cc) > MOST_RECIPIENTS:
+            raise StepError(f"At most {MOST_RECIPIENTS} recipients a step; there are {len(to) + len(cc)}.", field="to")
+        content = {"subject": _subject(ctx.config), "text": str(ctx.config["body"]), "reply_to": _reply_to(ctx.config)}
+        mails = [Mail("email", to[0], {**content, "to": [to[0]], "cc": cc})]
+        mails += [Mail("email", address, {**content, "to": [address], "cc": []}) for address in to[1:]]
+        mails += [Mail("email", address, {**content, "to": [to[0]], "cc": cc}) for address in cc if address not in to]
+        return Done({"to": to, "cc": cc, "subject": content["subject"]}, mails=tuple(mails))
+
+
+def recipients(config: Mapping[str, Any], field: str) -> list[str]:
+    """Checked and each once. An entry that is only `{{ … }}` may have become a list."""
+    entries: list[Any] = []
+    for entry in config[field]:
+        entries += entry if isinstance(entry, list) else [entry]
+    found: dict[str, str] = {}
+    for entry in entries:
+        try:
+            address = check_address(entry)
+        except BadAddress as wrong:
+            raise StepError(str(wrong), field=field) from None
+        found.setdefault(address.lower(), address)
+    return list(found.values())
+
+
+def _subject(config: Mapping[str, Any]) -> str:
+    subject = str(config["subject"]).strip()
+    try:
+        check_line(subject, "subject")
+    except ValueError as wrong:
+        raise StepError(str(wrong), field="subject") from None
+    if len(subject) > LONGEST_SUBJECT:
+        raise StepError(f"The subject has {len(subject):,} characters; at most {LONGEST_SUBJECT}.", field="subject")
+    return subject
+
+
+def _reply_to(config: Mapping[str, Any]) -> list[str]:
+    if not config["reply_to"]:
+        return []
+    try:
+        return [check_address(config["reply_to"])]
+    except BadAddress as wrong:
+        raise StepError(str(wrong), field="reply_to") from None
+
+
+STEP = Email()
