@@ -1,0 +1,26 @@
+"""Bearer tokens of the API. Only the hash is stored: a token is shown once, when it is made."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class ApiToken(models.Model):
+    """`prefix` is the visible beginning by which a person recognises the token; `hash` is SHA-256 of the whole, in hex."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12)
+    hash = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "api_token"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

@@ -1,0 +1,32 @@
+"""API: a program starts runs through `/api/v1/`, with a bearer token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ..steps.base import Config
+from ..steps.fields import Widget
+from .base import TriggerKind
+
+
+class ApiConfig(Config):
+    sample: Annotated[Any, Widget("json")] = Field(
+        None, title="Sample input", description="An example of what is sent, for suggestions and checks while you build."
+    )
+
+
+class Api(TriggerKind):
+    type = "api"
+    label = "API"
+    icon = "api"
+    summary = "Start from a program"
+    Config = ApiConfig
+
+    def sample(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        return None if config.get("sample") is None else {"body": config["sample"]}
+
+
+KIND = Api()

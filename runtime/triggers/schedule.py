@@ -1,0 +1,84 @@
+"""Schedule: by the clock, in a time zone.
+
+Days on which the clock changes follow Debian cron, as cronsim has it. A time that is skipped fires once, at the first
+minute after the gap; a time that comes twice fires at the first. Schedules with `*` or `*/n` in the minute or hour go
+by elapsed time instead, so that "every half hour" stays every half hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+from pydantic import AfterValidator, Field
+
+from ..steps.base import Config
+from .base import TriggerKind
+
+
+def _cron(text: str) -> str:
+    if len(text.split()) != 5:
+        raise ValueError("Write five fields: minute, hour, day of month, month, day of week. “0 9 * * 1-5” is weekdays at 9:00.")
+    try:
+        fires = next(CronSim(text, datetime(2024, 1, 1, tzinfo=UTC)), None)
+    except CronSimError as wrong:
+        raise ValueError(f"“{text[:60]}” is not a schedule: {str(wrong)[:1].lower()}{str(wrong)[1:]}.") from None
+    except (AssertionError, TypeError, ValueError, OverflowError):
+        raise ValueError(f"“{text[:60]}” is not a schedule.") from None
+    if fires is None:
+        raise ValueError(f"“{text[:60]}” never comes.")
+    return text
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"“{name[:60]}” is not a time zone. Use a name such as Europe/Berlin.") from None
+    return name
+
+
+class ScheduleConfig(Config):
+    cron: Annotated[str, Field(max_length=200), AfterValidator(_cron)] = Field(
+        title="When",
+        description="Minute, hour, day of month, month, day of week.",
+        examples=["0 9 * * 1-5", "*/15 * * * *"],
+    )
+    zone: Annotated[str, Field(max_length=64), AfterValidator(_zone)] = Field(
+        "UTC", title="Time zone", examples=["Europe/Berlin"]
+    )
+
+
+class Schedule(TriggerKind):
+    type = "schedule"
+    label = "Schedule"
+    icon = "schedule"
+    summary = "Start by the clock"
+    Config = ScheduleConfig
+    example = {"cron": "0 9 * * 1-5", "zone": "UTC"}
+
+    def line(self, config: Mapping[str, Any]) -> str:
+        if not config.get("cron"):
+            return self.summary
+        return f"Schedule · {config['cron']} · {config.get('zone', 'UTC')}"
+
+    def sample(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        at = self.next_after(config, datetime(2027, 1, 1, tzinfo=UTC))
+        return {"scheduled_at": at.isoformat() if at else "2027-01-01T00:00:00+00:00", "occurrence": "1@2027-01-01T00:00:00Z"}
+
+    def next_after(self, config: Mapping[str, Any], moment: datetime) -> datetime | None:
+        """The first instant strictly after `moment` (aware), in UTC; None when it never comes again.
+
+        In the hour that a clock change repeats, cronsim counts by the wall and answers with the first of the two, which
+        may lie before `moment`: such answers are passed over.
+        """
+        for local in CronSim(config["cron"], moment.astimezone(ZoneInfo(config.get("zone", "UTC")))):
+            if (at := local.astimezone(UTC)) > moment:
+                return at
+        return None
+
+
+KIND = Schedule()
