@@ -1,0 +1,11 @@
+"""What flows where: which data a step may use, and which references of a definition lead nowhere. Pure.
+
+Structure is checked by `runtime.definition`; here it is taken as sound, and what is not is passed over.
+"""
+
+from .available import Source, available_at
+from .problems import problems
+from .samples import Samples
+from .shapes import Shape
+
+__all__ = ["Samples", "Shape", "Source", "available_at", "problems"]

@@ -1,0 +1,91 @@
+"""The data tree of the panel: everything that may be used at a place, with sample values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.definition import walk
+
+from ..editing.places import label_of
+from ..editing.triggers import trigger_label
+from .samples import Samples, item_shape, output_shapes, trigger_shape
+from .scope import USABLE, Places, Reach
+from .shapes import MISSING, Shape, of_sample, sample_of
+
+NO_SAMPLES = Samples()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One root of the tree. `path` is how expressions name it; `maybe` says that it is only there if its lane was taken."""
+
+    path: str
+    name: str
+    type: str
+    shape: Shape
+    maybe: bool = False
+
+
+def available_at(definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES) -> list[Source]:
+    """The trigger, the innermost loop's item, the steps that have run before this one, and the run itself."""
+    outputs, places = output_shapes(definition, samples), Places.of(definition)
+    sources = [Source("trigger", trigger_name(definition), _trigger_type(definition), trigger_shape(definition, samples))]
+    for loop in places.loops(step_id)[-1:]:
+        item = item_shape(loop, names_at(definition, loop["id"], samples))
+        sources.append(Source("loop", label_of(loop), "loop", Shape("group", {"item": item, "index": of_sample(0)}, closed=True)))
+    for target in places.ways:
+        seen, step = places.seen(step_id, target), places.step(target)
+        if seen.reach in USABLE and step and not step.get("off") and _says_something(step, outputs[target]):
+            source = Source(f"steps.{target}.output", label_of(step), step["type"], outputs[target], seen.reach is Reach.MAYBE)
+            sources.append(source)
+    return [*sources, *_about_the_run(definition)]
+
+
+def names_at(definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES) -> dict[str, Any]:
+    """Names for evaluating on sample data at a place, as far as samples reach."""
+    outputs, places = output_shapes(definition, samples), Places.of(definition)
+    names: dict[str, Any] = {
+        "steps": {},
+        "run": {"id": 1, "started_at": "2027-01-15T09:00:00+00:00", "test": True},
+        "workflow": {"name": definition.get("name", ""), "version": 1},
+        "callbacks": {step["id"]: f"https://…/callbacks/1/{step['id']}/" for step in _callbacks(definition)},
+    }
+    if (trigger := sample_of(trigger_shape(definition, samples))) is not MISSING:
+        names["trigger"] = trigger
+    for target in places.ways:
+        if places.seen(step_id, target).reach in USABLE and (value := sample_of(outputs[target])) is not MISSING:
+            names["steps"][target] = {"output": value}
+    for loop in places.loops(step_id):
+        item = sample_of(item_shape(loop, names))
+        names["loop"] = {"index": 0} | ({"item": item} if item is not MISSING else {})
+    return names
+
+
+def trigger_name(definition: dict[str, Any]) -> str:
+    triggers = definition.get("triggers") or []
+    return trigger_label(triggers[0]) if len(triggers) == 1 else "Trigger"
+
+
+def _trigger_type(definition: dict[str, Any]) -> str:
+    triggers = definition.get("triggers") or []
+    return triggers[0]["type"] if triggers else "manual"
+
+
+def _says_something(step: dict[str, Any], shape: Shape) -> bool:
+    """Conditions, parallels and stops have no output of their own, unless a run has shown one."""
+    return step["type"] not in ("condition", "parallel", "stop") or shape.known
+
+
+def _callbacks(definition: dict[str, Any]) -> list[dict[str, Any]]:
+    return [step for step in walk(definition.get("steps") or []) if step.get("type") == "callback"]
+
+
+def _about_the_run(definition: dict[str, Any]) -> list[Source]:
+    run = Shape("group", {"id": Shape("number"), "started_at": Shape("text"), "test": Shape("yes/no")}, closed=True)
+    flow = Shape("group", {"name": of_sample(definition.get("name", "")), "version": Shape("number")}, closed=True)
+    sources = [Source("run", "This run", "run", run), Source("workflow", "This flow", "flow", flow)]
+    if callbacks := _callbacks(definition):
+        inner = {step["id"]: Shape("text", about="The address that continues this run.") for step in callbacks}
+        sources.append(Source("callbacks", "Callback addresses", "callback", Shape("group", inner, closed=True)))
+    return sources

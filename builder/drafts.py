@@ -1,0 +1,166 @@
+"""Drafts in the database: load, edit, undo, redo. Every change is one numbered revision on a named one.
+
+A change that was made on an older revision than the newest raises StaleRevision and changes nothing; what to do about it
+is for a person to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from runtime.models import Workflow
+
+from . import editing
+from .models import Draft, Revision
+
+KEPT = 500
+"""Revisions kept per draft. Undo reaches as far back."""
+
+BLANK = {"format": 1, "triggers": [], "steps": []}
+
+
+class StaleRevision(Exception):
+    """Somebody else's change came first. `draft` is what stands now."""
+
+    def __init__(self, draft: Draft, seen: int):
+        super().__init__(f"The draft is at revision {draft.revision}; the change was made on {seen}.")
+        self.draft, self.seen = draft, seen
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """`draft` as it stands now, `before` the definition that it replaced, `focus` the step to select next."""
+
+    draft: Draft
+    before: dict[str, Any]
+    label: str = ""
+    focus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What undo and redo would do next, by their labels; None where there is nothing."""
+
+    undo: str | None
+    redo: str | None
+
+
+def load(workflow: Workflow) -> Draft:
+    """The workflow's draft; on first use made from the live version, or blank."""
+    draft = Draft.objects.filter(workflow=workflow).select_related("updated_by").first()
+    return draft or _begin(workflow)
+
+
+def save(workflow: Workflow, definition: dict[str, Any], *, revision: int | None, user=None, label: str = "") -> Saved:
+    """Replace the whole definition. Without a `revision` it goes on top of whatever is there."""
+    operation = {"op": "replace", "definition": definition, "label": label}
+    return edit(workflow, operation, revision=revision, user=user)
+
+
+def edit(
+    workflow: Workflow,
+    operation: dict[str, Any],
+    *,
+    revision: int | None,
+    user: AbstractBaseUser | None = None,
+    key: str = "",
+) -> Saved:
+    """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first time."""
+    load(workflow)
+    with transaction.atomic():
+        draft, newest = _locked(workflow)
+        if key and newest.key == key:
+            before = _revision(draft, newest.undo)
+            return Saved(draft, before.definition if before else draft.definition, newest.label)
+        _require(draft, revision)
+        done = editing.apply(draft.definition, operation)
+        before = draft.definition
+        if done.definition == before:
+            return Saved(draft, before, done.label, done.focus)
+        _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
+        return Saved(draft, before, done.label, done.focus)
+
+
+def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:
+    """Bring back what was before the newest edit. With nothing to undo, nothing changes."""
+    load(workflow)
+    with transaction.atomic():
+        draft, newest = _locked(workflow)
+        _require(draft, revision)
+        target, before = _revision(draft, newest.undo), draft.definition
+        if target is None:
+            return Saved(draft, before)
+        _write(draft, target.definition, user, label=target.label, undo=target.undo, redo=newest.number)
+        return Saved(draft, before, newest.label)
+
+
+def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:
+    """Bring back what the newest undo took away."""
+    load(workflow)
+    with transaction.atomic():
+        draft, newest = _locked(workflow)
+        _require(draft, revision)
+        target, before = _revision(draft, newest.redo), draft.definition
+        if target is None:
+            return Saved(draft, before)
+        _write(draft, target.definition, user, label=target.label, undo=newest.number, redo=target.redo)
+        return Saved(draft, before, target.label)
+
+
+def history(draft: Draft) -> History:
+    newest = _revision(draft, draft.revision)
+    if newest is None:
+        return History(None, None)
+    before, after = _revision(draft, newest.undo), _revision(draft, newest.redo)
+    return History(newest.label if before else None, after.label if after else None)
+
+
+def at_revision(draft: Draft, number: int) -> dict[str, Any] | None:
+    """The definition as it was at a revision, while that is kept."""
+    found = _revision(draft, number)
+    return found.definition if found else None
+
+
+def _begin(workflow: Workflow) -> Draft:
+    """Two requests may come here at once: the second finds the row of the first."""
+    live = workflow.live_version
+    definition = live.definition if live else {**BLANK, "name": workflow.name}
+    try:
+        with transaction.atomic():
+            draft = Draft.objects.create(workflow=workflow, definition=definition, updated_by=workflow.created_by)
+            Revision.objects.create(draft=draft, number=1, definition=definition, created_by=workflow.created_by)
+    except IntegrityError:
+        pass
+    return Draft.objects.select_related("updated_by").get(workflow=workflow)
+
+
+def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
+    draft = Draft.objects.select_for_update(of=("self",)).select_related("updated_by").get(workflow=workflow)
+    return draft, Revision.objects.get(draft=draft, number=draft.revision)
+
+
+def _require(draft: Draft, revision: int | None) -> None:
+    if revision is not None and revision != draft.revision:
+        raise StaleRevision(draft, revision)
+
+
+def _revision(draft: Draft, number: int | None) -> Revision | None:
+    if number is None:
+        return None
+    return Revision.objects.filter(draft=draft, number=number).first()
+
+
+def _write(draft: Draft, definition: dict[str, Any], user: Any, **fields: Any) -> None:
+    number = draft.revision + 1
+    Revision.objects.create(draft=draft, number=number, definition=definition, created_by=user, **fields)
+    draft.revision, draft.definition, draft.updated_by = number, definition, user
+    Draft.objects.filter(pk=draft.pk).update(
+        revision=number, definition=definition, updated_by=user, updated_at=Now()
+    )
+    draft.refresh_from_db(fields=["updated_at"])
+    Revision.objects.filter(draft=draft, number__lte=number - KEPT).delete()

@@ -1,0 +1,230 @@
+"""A definition -> what the canvas draws, and two drawings -> the smallest parts to swap. Pure.
+
+The templates under `canvas/` print these as nested lists. Ids of elements come from ids of steps, so that a part can be
+found and swapped by itself: `node-<step>` is a step with everything under it, `step-<step>` its card, `flow-<step>-<lane>`
+the list of a lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from runtime.definition import Problem, children
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
+
+from .editing.places import ERROR_LANE, holds_body, label_of
+from .editing.triggers import trigger_label
+from .sequences import longest_common
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """`line` is the small text under the name, `mark` "New" or "Edited", `problem` the first of its problems."""
+
+    id: str
+    type: str
+    name: str
+    line: str
+    mark: str = ""
+    problem: str = ""
+    warning: bool = False
+    off: bool = False
+    note: str = ""
+    logic: bool = False
+    trigger: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """`through` is the lane that a step with an error lane takes when all is well: nothing stands in it."""
+
+    id: str
+    label: str
+    flow: Flow
+    spoken: str = ""
+    through: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One step. `lanes` of a condition hang under the card, those of a parallel and the `body` of a loop stand in a frame;
+    `error` are the two lanes behind a step whose failure is handled."""
+
+    card: Card
+    lanes: tuple[Lane, ...] = ()
+    body: Lane | None = None
+    again: str = ""
+    error: tuple[Lane, ...] = ()
+    link: str = "next"
+    after: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.card.id
+
+    @property
+    def framed(self) -> bool:
+        return self.body is not None or self.card.type == "parallel"
+
+    def shape(self) -> Any:
+        """What must be equal for the inside to be swapped piece by piece."""
+        lanes = [(lane.id, lane.label, lane.spoken, not lane.flow.nodes) for lane in self.every_lane()]
+        return lanes, self.framed, self.again, self.link, self.after, self.card.name
+
+    def every_lane(self) -> tuple[Lane, ...]:
+        return (*self.lanes, *((self.body,) if self.body else ()), *self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A sequence. The top one has no parent and ends with the flow's end."""
+
+    parent: str
+    lane: str
+    nodes: tuple[Node, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"flow-{self.parent}-{self.lane}" if self.parent else "flow"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """`triggers` stand above the top flow."""
+
+    name: str
+    triggers: tuple[Card, ...]
+    flow: Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """`kind` is delete, card, node, insert (the node, after the element `target`, or first in it) or triggers."""
+
+    kind: str
+    target: str
+    card: Card | None = None
+    node: Node | None = None
+    first: bool = False
+    triggers: tuple[Card, ...] = field(default=())
+
+
+def drawing(
+    definition: dict[str, Any], *, problems: list[Problem] = [], marks: Mapping[str, str] = {}  # noqa: B006 - never changed
+) -> Drawing:
+    worst: dict[str, Problem] = {}
+    for problem in problems:
+        if problem.step not in worst or (worst[problem.step].warning and not problem.warning):
+            worst[problem.step] = problem
+    painter = _Painter(worst, marks)
+    triggers = tuple(painter.trigger(trigger) for trigger in definition.get("triggers") or [])
+    return Drawing(str(definition.get("name", "")), triggers, painter.flow(definition.get("steps") or [], "", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Painter:
+    worst: Mapping[str, Problem]
+    marks: Mapping[str, str]
+
+    def flow(self, steps: list[dict[str, Any]], parent: str, lane: str) -> Flow:
+        last = len(steps) - 1
+        inner = "open" if parent else "end"
+        return Flow(parent, lane, tuple(self.node(step, "next" if n < last else inner) for n, step in enumerate(steps)))
+
+    def node(self, step: dict[str, Any], link: str) -> Node:
+        card = self.card(step)
+        inner = dict(children(step))
+        error = ()
+        if ERROR_LANE in inner:
+            done = Lane("", "Done", Flow(step["id"], "done"), f"{card.name} is done", through=True)
+            error = (done, self.lane(step, ERROR_LANE, "If it fails", inner[ERROR_LANE]))
+        branches = step.get("branches") or []
+        lanes = tuple(self.lane(step, branch["id"], branch.get("label") or branch["id"], inner[branch["id"]]) for branch in branches)
+        body = self.lane(step, "", card.name, step.get("steps") or []) if holds_body(step) else None
+        after = f"after {card.name}" if not (lanes or error) or body else "after the lanes join"
+        return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after)
+
+    def lane(self, step: dict[str, Any], lane: str, label: str, steps: list[dict[str, Any]]) -> Lane:
+        spoken = f"the {label} lane" if lane else label
+        return Lane(lane, label, self.flow(steps, step["id"], lane), spoken)
+
+    def card(self, step: dict[str, Any]) -> Card:
+        kind = step_types().get(step["type"])
+        config = step.get("config") or {}
+        line = _line(kind, config) if kind else f"Unknown type {step['type']}"
+        if step["type"] == "condition":
+            line = _condition_line(step)
+        card = Card(step["id"], step["type"], label_of(step), line, note=step.get("note", ""), logic=bool(kind and kind.children))
+        return self._flagged(replace(card, off=bool(step.get("off")), line="Off · skipped in runs" if step.get("off") else line))
+
+    def trigger(self, trigger: dict[str, Any]) -> Card:
+        kind = trigger_kinds().get(trigger["type"])
+        line = _line(kind, trigger.get("config") or {}) if kind else f"Unknown type {trigger['type']}"
+        return self._flagged(Card(trigger["id"], trigger["type"], trigger_label(trigger), line, trigger=True))
+
+    def _flagged(self, card: Card) -> Card:
+        problem = self.worst.get(card.id)
+        return replace(
+            card,
+            mark=self.marks.get(card.id, ""),
+            problem=problem.message if problem else "",
+            warning=bool(problem and problem.warning),
+        )
+
+
+def _line(kind: Any, config: dict[str, Any]) -> str:
+    """A plug-in's line must not take the canvas down: a config in the middle of being written may be anything."""
+    try:
+        return str(kind.line(config))
+    except Exception:  # noqa: BLE001
+        return str(kind.summary)
+
+
+def _condition_line(step: dict[str, Any]) -> str:
+    rules = sum(bool(branch.get("when")) for branch in step.get("branches") or [])
+    return f"Condition · {rules} rule{'' if rules == 1 else 's'}" if rules else "Condition · no rule yet"
+
+
+def _again(step: dict[str, Any]) -> str:
+    if step.get("type") == "parallel":
+        return "all lanes done"
+    if not holds_body(step):
+        return ""
+    return "again while true" if (step.get("config") or {}).get("while") else "next item"
+
+
+def patches(before: Drawing, after: Drawing) -> list[Patch]:
+    """The swaps that make `before` look like `after`. Deletions come first, so that a step that moved is never there twice."""
+    found = [*_patches_of_flow(before.flow, after.flow)]
+    if before.triggers != after.triggers:
+        found.append(Patch("triggers", "node-triggers", triggers=after.triggers))
+    return sorted(found, key=lambda patch: patch.kind != "delete")
+
+
+def _patches_of_flow(old: Flow, new: Flow) -> Iterator[Patch]:
+    before = {node.id: node for node in old.nodes}
+    stays = set(longest_common([node.id for node in old.nodes], [node.id for node in new.nodes]))
+    for node in old.nodes:
+        if node.id not in stays:
+            yield Patch("delete", f"node-{node.id}")
+    previous = ""
+    for node in new.nodes:
+        if node.id in stays:
+            yield from _patches_of_node(before[node.id], node)
+        else:
+            target = f"node-{previous}" if previous else ("node-triggers" if not new.parent else new.id)
+            yield Patch("insert", target, node=node, first=not previous and bool(new.parent))
+        previous = node.id
+
+
+def _patches_of_node(old: Node, new: Node) -> Iterator[Patch]:
+    if old.shape() != new.shape():
+        yield Patch("node", f"node-{new.id}", node=new)
+        return
+    if old.card != new.card:
+        yield Patch("card", f"step-{new.id}", card=new.card)
+    for before, after in zip(old.every_lane(), new.every_lane(), strict=True):
+        yield from _patches_of_flow(before.flow, after.flow)

@@ -1,0 +1,62 @@
+"""Differences are told by step, and a step that merely made room is not called moved."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from builder.diff import changes, marks
+from builder.editing import apply
+from builder.sequences import longest_common
+
+FLOW = {
+    "format": 1,
+    "name": "Flow",
+    "triggers": [{"id": "t", "type": "manual"}],
+    "steps": [
+        {"id": "a", "type": "delay", "config": {"for": "1h"}},
+        {"id": "b", "type": "condition", "branches": [{"id": "yes", "when": "true", "steps": [{"id": "c", "type": "delay", "config": {"for": "1h"}}]}, {"id": "no", "steps": []}]},
+        {"id": "d", "type": "delay", "config": {"for": "1h"}},
+    ],
+}
+
+
+def told(operation):
+    return [(change.kind, change.owner) for change in changes(FLOW, apply(FLOW, operation).definition)]
+
+
+def test_nothing_changed():
+    assert changes(FLOW, deepcopy(FLOW)) == []
+
+
+def test_each_operation_is_told_by_the_step_it_touched_alone():
+    assert told({"op": "insert", "type": "email", "place": {"index": 0}}) == [("added", "e_mail")]
+    assert told({"op": "remove", "step": "b"}) == [("removed", "b"), ("removed", "c")]
+    assert told({"op": "move", "step": "a", "place": {"index": 3}}) == [("moved", "a")]
+    assert told({"op": "move", "step": "c", "place": {"index": 0}}) == [("moved", "c")]
+    assert told({"op": "add_trigger", "type": "api"}) == [("added", "api")]
+    assert told({"op": "configure_workflow", "set": {"title": "x"}}) == [("changed", "")]
+
+
+def test_fields_are_told_with_what_they_were_and_are():
+    after = apply(FLOW, {"op": "configure", "step": "a", "set": {"config.for": "2h", "name": "Wait"}}).definition
+    [change] = changes(FLOW, after)
+    assert {(field.field, field.before, field.after) for field in change.fields} == {("config.for", "1h", "2h"), ("name", None, "Wait")}
+
+
+def test_a_rule_belongs_to_its_condition_and_not_to_the_steps_inside():
+    after = apply(FLOW, {"op": "configure", "step": "b", "set": {"branches.0.when": "false"}}).definition
+    [change] = changes(FLOW, after)
+    assert change.owner == "b" and [field.field for field in change.fields] == ["lanes.yes.when"]
+
+
+def test_cards_are_marked_only_when_there_is_a_live_version():
+    after = apply(FLOW, {"op": "insert", "type": "email", "place": {"index": 0}}).definition
+    after = apply(after, {"op": "configure", "step": "a", "set": {"name": "Wait"}}).definition
+    assert marks(FLOW, after) == {"e_mail": "New", "a": "Edited"}
+    assert marks(None, after) == {}
+
+
+def test_the_longest_common_order():
+    assert longest_common(list("abcd"), list("bcda")) == list("bcd")
+    assert longest_common(list("dabc"), list("abcd")) == list("abc")
+    assert longest_common(["x"], ["y"]) == []

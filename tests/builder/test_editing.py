@@ -1,0 +1,210 @@
+"""Editing: every operation gives a sound definition or names what is wrong, and never touches the one it was given."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builder.editing import EditError, apply
+from builder.editing.ids import fresh, slug
+from runtime.definition import Definition, check, find, walk
+
+LEAD = {
+    "format": 1,
+    "name": "Lead qualification",
+    "triggers": [{"id": "lead", "type": "webhook"}],
+    "steps": [
+        {"id": "score", "type": "set", "config": {"values": {"points": 82}}},
+        {
+            "id": "hot",
+            "type": "condition",
+            "branches": [
+                {
+                    "id": "yes",
+                    "label": "Hot",
+                    "when": "steps.score.output.points > 70",
+                    "steps": [{"id": "call", "type": "http", "config": {"url": "https://crm.example/{{ steps.score.output.points }}"}}],
+                },
+                {"id": "else", "label": "Otherwise", "steps": []},
+            ],
+        },
+        {"id": "each", "type": "loop", "config": {"items": "trigger.body.people"}, "steps": [{"id": "add", "type": "delay", "config": {"for": "1h"}}]},
+    ],
+}
+
+
+def ids(definition):
+    return [step["id"] for step in walk(definition["steps"])]
+
+
+def test_a_new_step_gets_an_id_from_its_kind_and_a_config_that_works():
+    edit = apply(LEAD, {"op": "insert", "type": "delay", "place": {"parent": "hot", "lane": "else", "index": 0}})
+    assert find(edit.definition, "delay") == {"id": "delay", "type": "delay", "config": {"for": "1h"}}
+    assert (edit.label, edit.focus) == ("Add Delay", "delay")
+    assert check(edit.definition) == []
+
+
+def test_a_place_after_a_step_is_found_wherever_that_step_stands():
+    edit = apply(LEAD, {"op": "insert", "type": "delay", "place": {"after": "call"}})
+    assert ids(edit.definition) == ["score", "hot", "call", "delay", "each", "add"]
+
+
+def test_a_new_condition_asks_for_its_rule_instead_of_guessing_one():
+    edit = apply(LEAD, {"op": "insert", "type": "condition", "place": {"index": 0}})
+    assert [(problem.step, problem.field) for problem in check(edit.definition)] == [("condition", "branches.0.when")]
+
+
+def test_moving_down_in_the_same_lane_lands_before_the_step_that_was_pointed_at():
+    edit = apply(LEAD, {"op": "move", "step": "score", "place": {"index": 2}})
+    assert [step["id"] for step in edit.definition["steps"]] == ["hot", "score", "each"]
+
+
+def test_a_step_cannot_be_moved_into_itself():
+    with pytest.raises(EditError, match="into itself"):
+        apply(LEAD, {"op": "move", "step": "hot", "place": {"parent": "hot", "lane": "yes", "index": 0}})
+
+
+def test_a_step_that_is_gone_is_named():
+    with pytest.raises(EditError, match="no step “gone”"):
+        apply(LEAD, {"op": "remove", "step": "gone"})
+
+
+def test_renaming_rewrites_references_but_not_prose():
+    draft = deepcopy(LEAD)
+    call = find(draft, "call")["config"]
+    call["body"] = 'about steps.score: {{ steps["score"].output.points }} {{ "steps.score" }} {{ trigger.steps.score }}'
+    renamed = apply(draft, {"op": "rename", "step": "score", "id": "rating"}).definition
+    assert find(renamed, "hot")["branches"][0]["when"] == "steps.rating.output.points > 70"
+    assert find(renamed, "call")["config"]["url"] == "https://crm.example/{{ steps.rating.output.points }}"
+    assert find(renamed, "call")["config"]["body"] == (
+        'about steps.score: {{ steps["rating"].output.points }} {{ "steps.score" }} {{ trigger.steps.score }}'
+    )
+    assert check(renamed) == []
+
+
+@pytest.mark.parametrize("taken", ["hot", "lead", "steps", "Not an id"])
+def test_an_id_that_cannot_be_is_refused(taken):
+    with pytest.raises(EditError):
+        apply(LEAD, {"op": "rename", "step": "score", "id": taken})
+
+
+def test_an_id_follows_the_name_as_long_as_it_came_from_one():
+    first = apply(LEAD, {"op": "configure", "step": "add", "set": {"name": "Wait for them"}, "follow": True})
+    assert first.focus == "add", "an id that somebody chose stays"
+    draft = apply(LEAD, {"op": "insert", "type": "http", "place": {"index": 1}}).definition
+    draft = apply(draft, {"op": "configure", "step": "api_call", "set": {"name": "Create deal"}, "follow": True})
+    assert draft.focus == "create_deal" and find(draft.definition, "api_call") is None
+
+
+def test_a_copy_speaks_of_its_own_steps_and_of_the_others_as_before():
+    draft = apply(LEAD, {"op": "duplicate", "step": "hot"}).definition
+    copy = find(draft, "hot_2")
+    assert copy["branches"][0]["when"] == "steps.score.output.points > 70"
+    assert copy["branches"][0]["steps"][0]["id"] == "call_2"
+    pasted = apply(draft, {"op": "paste", "steps": LEAD["steps"], "place": {"index": 9}}).definition
+    assert find(pasted, "hot_3")["branches"][0]["when"] == "steps.score_2.output.points > 70"
+    assert check(pasted) == []
+
+
+def test_wrapping_and_unwrapping_gives_the_steps_back_in_order():
+    wrapped = apply(LEAD, {"op": "wrap", "step": "call", "type": "loop"})
+    assert [step["id"] for step in find(wrapped.definition, "loop_1")["steps"]] == ["call"]
+    assert ids(apply(wrapped.definition, {"op": "unwrap", "step": "loop_1"}).definition) == ids(LEAD)
+
+
+def test_configuring_sets_and_removes_by_dotted_path():
+    edit = apply(LEAD, {"op": "configure", "step": "call", "set": {"config.headers": {"X": "1"}, "config.url": None, "branches": None}})
+    assert find(edit.definition, "call")["config"] == {"headers": {"X": "1"}}
+    with pytest.raises(EditError, match="cannot be set"):
+        apply(LEAD, {"op": "configure", "step": "call", "set": {"id": "x"}})
+
+
+def test_the_lane_for_everything_else_stays_last():
+    draft = apply(LEAD, {"op": "add_lane", "step": "hot", "label": "Warm"}).definition
+    assert [branch["id"] for branch in find(draft, "hot")["branches"]] == ["yes", "warm", "else"]
+    moved = apply(draft, {"op": "move_lane", "step": "hot", "lane": "warm", "index": 0}).definition
+    assert [branch["id"] for branch in find(moved, "hot")["branches"]] == ["warm", "yes", "else"]
+    with pytest.raises(EditError, match="stays last"):
+        apply(draft, {"op": "move_lane", "step": "hot", "lane": "else", "index": 0})
+    with pytest.raises(EditError):
+        apply(draft, {"op": "remove_lane", "step": "hot", "lane": "else"})
+
+
+def test_an_error_lane_is_a_place_for_steps():
+    draft = apply(LEAD, {"op": "add_error_lane", "step": "call"}).definition
+    draft = apply(draft, {"op": "insert", "type": "email", "place": {"parent": "call", "lane": "on_error", "index": 0}}).definition
+    assert [step["id"] for step in find(draft, "call")["on_error"]["steps"]] == ["e_mail"]
+    assert check(draft) == []
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Create deal in CRM", "create_deal_in_crm"), ("Überprüfen!", "uberprufen"), ("42 things", "step_42_things"), ("日本", "step"), ("x" * 90, "x" * 64)])
+def test_ids_are_readable_and_valid(name, expected):
+    assert slug(name) == expected
+
+
+def test_a_taken_id_gets_a_number():
+    assert fresh("Call", {"call", "call_2"}) == "call_3"
+    assert fresh("Loop", set()) == "loop_1", "a word of the expression language is nobody's id"
+
+
+KINDS = ["condition", "parallel", "loop", "http", "email", "delay", "set", "stop", "approval", "ai", "callback"]
+
+
+@st.composite
+def operations(draw, definition):
+    """An operation that a person could do on this definition, or nearly."""
+    steps = [step["id"] for step in walk(definition["steps"])] or ["none"]
+    step, other = draw(st.sampled_from(steps)), draw(st.sampled_from(steps))
+    place = draw(st.sampled_from([{"after": other}, {"index": draw(st.integers(0, 9))}, *_inner_places(definition)]))
+    return draw(
+        st.sampled_from(
+            [
+                {"op": "insert", "type": draw(st.sampled_from(KINDS)), "place": place},
+                {"op": "move", "step": step, "place": place},
+                {"op": "remove", "step": step},
+                {"op": "duplicate", "step": step},
+                {"op": "wrap", "step": step, "type": draw(st.sampled_from(["condition", "parallel", "loop"]))},
+                {"op": "unwrap", "step": step},
+                {"op": "rename", "step": step, "id": draw(st.sampled_from(["alpha", "beta", "gamma"]))},
+                {"op": "configure", "step": step, "set": {"name": draw(st.text(max_size=12)) or None}, "follow": True},
+                {"op": "toggle", "step": step},
+                {"op": "add_lane", "step": step},
+                {"op": "remove_lane", "step": step, "lane": "lane_1"},
+                {"op": "add_error_lane", "step": step},
+                {"op": "add_trigger", "type": "manual"},
+                {"op": "paste", "steps": LEAD["steps"], "place": place},
+            ]
+        )
+    )
+
+
+def _inner_places(definition):
+    for step in walk(definition["steps"]):
+        for branch in step.get("branches") or []:
+            yield {"parent": step["id"], "lane": branch["id"], "index": 0}
+        if step.get("steps") is not None:
+            yield {"parent": step["id"], "lane": "", "index": 0}
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_sequence_of_operations_keeps_a_sound_shape_with_unique_ids_and_leaves_the_past_alone(data):
+    definition, past = LEAD, []
+    for _ in range(data.draw(st.integers(1, 12))):
+        before = deepcopy(definition)
+        try:
+            after = apply(definition, data.draw(operations(definition))).definition
+        except EditError as refused:
+            assert str(refused)
+            continue
+        assert definition == before, "the definition that was given has changed"
+        past.append(before)
+        definition = after
+        Definition.model_validate(definition)
+        found = ids(definition)
+        assert len(found) == len(set(found))
+        assert all(problem.message for problem in check(definition))
+    assert (past[0] if past else definition) == LEAD
