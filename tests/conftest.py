@@ -1,0 +1,140 @@
+"""What every test may use: a real Postgres of this session's own, a clock that can be moved, a browser.
+
+Django's settings are read after this file has cleared the environment, so that a test run touches no running Holdfast and
+depends on nobody's variables. Only tests that use the database start it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import django
+import psycopg
+import pytest
+
+SCRATCH = Path(tempfile.mkdtemp(prefix="holdfast-tests-"))
+SCRATCH.chmod(0o711)  # the database's user passes through when we are root
+for name in list(os.environ):
+    if name in ("DATABASE_URL", "SECRET_KEY", "EMAIL_URL", "PORT") or name.startswith("HOLDFAST_"):
+        if name not in ("HOLDFAST_BROWSER", "HOLDFAST_TEST_FSYNC"):
+            del os.environ[name]
+os.environ.update(
+    DJANGO_SETTINGS_MODULE="builder.settings",
+    HOLDFAST_DATA=str(SCRATCH),
+    SECRET_KEY="only for tests: nothing that they make outlives them, and no two of them must differ",
+    PYTHONPATH=os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])),
+)
+
+UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+def pytest_configure() -> None:
+    django.setup()
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright leaves an event loop running in this thread, in which no other can be started."""
+    items.sort(key=drives_a_browser)
+
+
+def drives_a_browser(item: pytest.Item) -> bool:
+    return not {"page", "context", "browser"}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_and_uncollected() -> Iterator[None]:
+    """Static files by their own names, without collecting them first; passwords by a hash that costs nothing."""
+    from django.conf import settings
+    from django.test import override_settings
+
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    hasher = "django.contrib.auth.hashers.MD5PasswordHasher"
+    with override_settings(STORAGES=settings.STORAGES | {"staticfiles": plain}, PASSWORD_HASHERS=[hasher]):
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[object]:
+    """The session's server. Losing power would lose its data, unless HOLDFAST_TEST_FSYNC=1."""
+    from builder.postgres import EmbeddedPostgres
+
+    settings = {} if os.environ.get("HOLDFAST_TEST_FSYNC") == "1" else UNSAFE_AND_FAST
+    with EmbeddedPostgres(SCRATCH / "postgres", SCRATCH / "postgres.log", settings) as server:
+        with psycopg.connect(server.url("postgres", "postgres"), autocommit=True) as connection:
+            connection.execute("alter role holdfast createdb")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres) -> None:
+    """Points Django at the session's server, as the product's own role: no superuser's rights hide a missing grant."""
+    from django.db import connections
+
+    connections["default"].settings_dict.update(HOST=str(postgres.sockets), USER="holdfast", NAME="holdfast")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, postgres) -> Iterator[None]:
+    """With the test database's address in the environment too, for the processes that tests start."""
+    from django.db import connection
+
+    os.environ["DATABASE_URL"] = postgres.url(quote(connection.settings_dict["NAME"]))
+    yield
+    del os.environ["DATABASE_URL"]
+
+
+@pytest.fixture
+def database_url(django_db_setup) -> str:
+    """The test database's address, for connections beside Django's."""
+    return os.environ["DATABASE_URL"]
+
+
+class Clock:
+    """Business time, for every process that asks this database: `holdfast_now()` is replaced by one with an offset."""
+
+    FUNCTION = """create or replace function holdfast_now() returns timestamptz language sql stable parallel safe
+        as $$ select clock_timestamp() + interval '{} microseconds' $$"""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+        self.offset = timedelta()
+
+    def advance(self, **how_far: float) -> datetime:
+        """`clock.advance(days=2, hours=1)`: at once and for everybody. Gives the new time."""
+        self.offset += timedelta(**how_far)
+        self.connection.execute(self.FUNCTION.format(self.offset // timedelta(microseconds=1)))
+        return self.now()
+
+    def now(self) -> datetime:
+        return self.connection.execute("select holdfast_now()").fetchone()[0]
+
+
+@pytest.fixture
+def clock(database_url) -> Iterator[Clock]:
+    """Over a connection of its own, so that it moves for open transactions as well; put back at the end."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        plain = connection.execute("select pg_get_functiondef('holdfast_now()'::regprocedure)").fetchone()[0]
+        try:
+            yield Clock(connection)
+        finally:
+            connection.execute(plain)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict) -> dict:
+    """The browser that `make browser` found, quiet about the network that tests do not have."""
+    from tests.browser import browser
+
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop runs in the thread in which tests use the ORM
+    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+    return browser_type_launch_args | {"executable_path": browser(), "args": quiet}
