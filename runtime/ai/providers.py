@@ -1,9 +1,9 @@
-"""Ask a provider: through the guarded client, within one attempt and its deadline."""
+"""Ask a provider through the guarded client."""
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from .. import net
@@ -17,24 +17,24 @@ from .prices import price
 PROVIDERS: dict[str, Provider] = {"openai": OpenAI(), "anthropic": Anthropic()}
 DEFAULT_ADDRESS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 MOST_TRIES = 3
-"""A refused peculiarity costs nothing and does nothing: the call is made again without it, in the same attempt."""
+"""A refused peculiarity costs nothing and does nothing: the call is made again without it, at once."""
 
 _learnt: dict[tuple[str, str], frozenset[str]] = {}
 """(address, model) -> peculiarities, for the life of the process. Small: one entry per endpoint that has any."""
 
 
-async def ask_provider(connection: Connection, ask: Ask, attempt: Attempt) -> Reply:
-    """The model's reply with its cost, checked no further. Raises StepError."""
+async def ask_provider(connection: Connection, ask: Ask, begin: Callable[[], Awaitable[Attempt]]) -> Reply:
+    """The model's reply with its cost, checked no further. `begin` makes an attempt durable before each call. Raises
+    StepError."""
     provider, base = PROVIDERS[connection.kind], base_address(connection)
     url = _url(base, provider.path)
     secret = calls.authorize(connection, url)
-    headers = {"Content-Type": "application/json", "Idempotency-Key": attempt.idempotency_key, **provider.headers()}
-    ends = asyncio.get_running_loop().time() + attempt.timeout
     for _ in range(MOST_TRIES):
         quirks = _learnt.get((base, ask.model), frozenset())
         body = json.dumps(provider.body(ask, quirks), ensure_ascii=False).encode()
-        left = max(0.001, ends - asyncio.get_running_loop().time())
-        answer = await calls.make(net.Call("POST", url, headers, secret, body), left)
+        attempt = await begin()
+        headers = {**provider.headers(), "Content-Type": "application/json", "Idempotency-Key": _key(attempt, quirks)}
+        answer = await calls.make(net.Call("POST", url, headers, secret, body), attempt.timeout)
         quirk = provider.quirk(answer, quirks) if answer.status >= 400 else ""
         if not quirk:
             break
@@ -49,6 +49,11 @@ async def ask_provider(connection: Connection, ask: Ask, attempt: Attempt) -> Re
     if reply.cost is None:
         reply = replace(reply, cost=await price(base, reply.model, reply.tokens_in, reply.tokens_out))
     return reply
+
+
+def _key(attempt: Attempt, quirks: frozenset[str]) -> str:
+    """One key for one body: a server that keeps answers by key must not give the refusal again."""
+    return f"{attempt.idempotency_key}-{len(quirks)}" if quirks else attempt.idempotency_key
 
 
 def base_address(connection: Connection) -> str:

@@ -101,8 +101,8 @@ class Ai(StepType):
         if connection.kind not in PROVIDERS:
             raise StepError(f"The connection “{connection.name}” is not one to an AI provider.", field="connection")
         ask, wrapped = _ask(ctx.config, connection)
-        attempt = await ctx.begin(_summary(ctx.config, ask, connection.name))
-        reply = await ask_provider(connection, ask, attempt)
+        summary = _summary(ctx.config, ask, connection.name)
+        reply = await ask_provider(connection, ask, lambda: ctx.begin(summary))
         return _done(ctx, ask, wrapped, reply)
 
 

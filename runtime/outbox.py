@@ -1,0 +1,157 @@
+"""Send what is due in the outbox: at least once, each with a Message-ID that stays the same.
+
+A message is claimed under a token and a lease, handed to the mail server outside of any transaction, and settled at
+once. A process that dies between the server's word and its own leaves the message to be sent again, which readers can
+tell by its Message-ID. Without EMAIL_URL messages stay in the product: the Sent mail page shows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+from psycopg.rows import class_row
+
+from .failpoints import hit
+from .mailer import Deferred, Letter, MailServer, Rejected, Rendered, compose, render
+
+LEASE_SECONDS = 300.0
+WORK_SECONDS = 200.0
+"""What is claimed and not begun after this is given back, well before the lease ends."""
+FIRST_PAUSE, LONGEST_PAUSE = 15.0, 3600.0
+MOST_ATTEMPTS = 100
+"""About four days of a server that says "not now": the longest that RFC 5321, section 4.5.4.1, advises."""
+
+Connect = Callable[[], Awaitable[psycopg.AsyncConnection[Any]]]
+
+CLAIM = """
+-- Take due messages, and those whose sender is gone: due by business time, gone by the clock.
+with due as materialized (
+    select id from outbox
+    where state in ('queued', 'sending') and due_at <= greatest(holdfast_now(), clock_timestamp())
+      and due_at <= case state when 'queued' then holdfast_now() else clock_timestamp() end
+    order by due_at limit %(limit)s for no key update skip locked
+)
+update outbox o set state = 'sending', token = nextval('claim_token'), attempts = attempts + 1,
+    due_at = clock_timestamp() + make_interval(secs => %(lease)s)
+from due where o.id = due.id returning o.id, o.token, o.attempts
+"""
+READ = """
+-- A message with what it says besides. A path can ask again: the latest question of its take is meant.
+select o.id, o.run_id, o.path, o.take, o.kind, o.recipient, o.message_id, o.payload, coalesce(f.name, '') as flow,
+    w.due_at as expires_at, r.nonce, r.key_id
+from outbox o
+left join run on run.id = o.run_id
+left join workflow f on f.id = run.workflow_id
+left join lateral (
+    select id, due_at from wait where o.kind = 'approval' and run_id = o.run_id and path = o.path and take = o.take
+      and kind = 'approval' order by n desc limit 1
+) w on true
+left join recipient r on r.approval_id = w.id and r.address = o.recipient
+where o.id = %s
+"""
+SENT = """
+-- The mail server took it.
+update outbox set state = 'sent', sent_at = holdfast_now(), token = null, error = ''
+where id = %(id)s and token = %(token)s and state = 'sending'
+"""
+FAILED = """
+-- It will not be sent; the run's log says so.
+with failed as (
+    update outbox set state = 'failed', token = null, error = %(error)s
+    where id = %(id)s and token = %(token)s and state = 'sending' returning run_id, path, recipient
+)
+insert into log_line (run_id, path, at, level, text)
+select run_id, path, holdfast_now(), 'error', 'The mail to ' || recipient || ' was not sent: ' || %(error)s
+from failed where run_id is not null
+"""
+LATER = """
+-- Not now.
+update outbox set state = 'queued', token = null, due_at = holdfast_now() + make_interval(secs => %(pause)s), error = %(error)s
+where id = %(id)s and token = %(token)s and state = 'sending'
+"""
+GIVE_BACK = """
+-- Claimed and not begun: as if it had not been claimed.
+update outbox set state = 'queued', token = null, attempts = attempts - 1, due_at = holdfast_now()
+where id = %(id)s and token = %(token)s and state = 'sending'
+"""
+
+
+async def send_due(connect: Connect, *, limit: int = 20) -> int:
+    """Send at most `limit` due messages. Returns how many were claimed: when it is `limit`, there may be more."""
+    async with await connect() as conn:
+        await conn.set_autocommit(True)
+        claims = await (await conn.execute(CLAIM, {"limit": limit, "lease": LEASE_SECONDS})).fetchall()
+        if not claims:
+            return 0
+        hit("outbox.claimed")
+        server = MailServer(settings.HOLDFAST_EMAIL) if settings.HOLDFAST_EMAIL else None
+        try:
+            await _send_all(conn, server, claims)
+        finally:
+            if server is not None:
+                await asyncio.to_thread(server.quit)
+        return len(claims)
+
+
+def preview(message_id: int) -> Rendered | None:
+    """An outbox row as its reader sees it, for the Sent mail page. None: no such row."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ, [message_id])
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        return render(Letter(**dict(zip((column.name for column in cursor.description), row, strict=True))))
+
+
+async def _send_all(conn: psycopg.AsyncConnection[Any], server: MailServer | None, claims: list[tuple[Any, ...]]) -> None:
+    clock = asyncio.get_running_loop().time
+    ends, away = clock() + WORK_SECONDS, ""
+    for pk, token, attempts in claims:
+        if clock() > ends:
+            await conn.execute(GIVE_BACK, {"id": pk, "token": token})
+        elif away:
+            await _put_off(conn, pk, token, attempts, away)
+        else:
+            away = await _send_one(conn, server, pk, token, attempts)
+
+
+async def _send_one(
+    conn: psycopg.AsyncConnection[Any], server: MailServer | None, pk: int, token: int, attempts: int
+) -> str:
+    """Send and settle one. Returns why no other can be sent either, or an empty string."""
+    try:
+        message, recipient = await _composed(conn, pk)
+        if server is not None:
+            await asyncio.to_thread(server.send, message, recipient)
+    except Deferred as later:
+        await _put_off(conn, pk, token, attempts, str(later))
+        return str(later) if later.everything else ""
+    except (Rejected, ValueError, LookupError) as wrong:
+        await conn.execute(FAILED, {"id": pk, "token": token, "error": str(wrong)})
+        return ""
+    hit("outbox.sent")
+    await conn.execute(SENT, {"id": pk, "token": token})
+    return ""
+
+
+async def _composed(conn: psycopg.AsyncConnection[Any], pk: int):
+    async with conn.cursor(row_factory=class_row(Letter)) as cursor:
+        letter = await (await cursor.execute(READ, (pk,))).fetchone()
+    if letter is None:
+        raise LookupError("The message is gone.")
+    return compose(letter), letter.recipient
+
+
+async def _put_off(conn: psycopg.AsyncConnection[Any], pk: int, token: int, attempts: int, why: str) -> None:
+    """Full jitter, so that a server that comes back is not met by everything at once."""
+    if attempts >= MOST_ATTEMPTS:
+        await conn.execute(FAILED, {"id": pk, "token": token, "error": f"Given up after {attempts} attempts. {why}"})
+        return
+    ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 20))
+    await conn.execute(LATER, {"id": pk, "token": token, "pause": random.uniform(0, ceiling), "error": why})
