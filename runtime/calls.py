@@ -1,0 +1,235 @@
+"""Calls to the outside: attempt after attempt until the step has an outcome, with at most one unsettled at any time.
+
+A call that may have happened is repeated only where the step says so (`on_interrupted`), be it unknown after a time-out, a
+reset, or the death of the worker that made it. Else a person is asked, and the run shows as needing attention.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+
+from . import failpoints
+from .durations import parse_duration
+from .execution import Execution, Group
+from .expressions import compile_value
+from .journal import Row
+from .memory import PastAttempt, PastWait
+from .states import AttemptOutcome, WaitKind, WaitState
+from .step_context import StepContext
+from .steps import step_types
+from .steps.base import Done, Outcome, StepError
+
+INTERRUPTED = "The worker was lost during the call."
+SLACK = 5.0
+"""Seconds that a step may take beyond its own time-out before it is ended from outside."""
+
+
+class TakeAgain(Exception):
+    """A person said: run it again. The step begins its next take."""
+
+
+async def call(execution: Execution, ctx: StepContext, group: Group) -> Outcome:
+    """Run an outside step from where its attempts stand. Raises StepError when it failed for good."""
+    history = ctx.place.attempts
+    _settle_open_checks(execution, ctx)
+    while True:
+        last = _last_call(history)
+        if last is not None:
+            done = await _after(execution, ctx, group, last)
+            if done is not None:
+                return done
+        group.check()
+        try:
+            return await _try(execution, ctx)
+        except StepError as error:
+            await _settle(execution, ctx, error)
+
+
+async def _try(execution: Execution, ctx: StepContext) -> Outcome:
+    ctx.render()
+    try:
+        async with asyncio.timeout(ctx.node.timeout + SLACK):
+            outcome = await ctx.node.step.run(ctx)
+    except TimeoutError:
+        raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
+    failpoints.hit("call.after")
+    return outcome
+
+
+async def _settle(execution: Execution, ctx: StepContext, error: StepError) -> None:
+    """Write how the attempt ended; raise the error if nothing may follow."""
+    if ctx.open is None:
+        raise error
+    n = ctx.open[1]
+    failed = PastAttempt(n, ctx.open[0], error.outcome, error.message, ctx.began_at, execution.claim.token)
+    rows: list[Row] = [ctx.settled(error.outcome, error, error.message), *ctx.lines]
+    ctx.lines = []
+    ctx.place.attempts.append(failed)
+    if error.outcome == AttemptOutcome.UNKNOWN and ctx.node.interrupted != "repeat":
+        rows.append(execution.log(ctx.path, f"Attempt {n} may have happened: {error.message}", "warning"))
+        ctx.place.waits.append(await _ask_or_check(execution, ctx, failed, rows))
+        return
+    pause = _pause(execution, ctx, error)
+    if pause is None:
+        execution.add(*rows)
+        raise error
+    rows.append(execution.log(ctx.path, f"Attempt {n} failed: {error.message} Next try in {pause:.1f} s.", "warning"))
+    ctx.place.waits.append(await register(execution, ctx, WaitKind.RETRY, n, rows, after=pause, data={"error": error.message}))
+
+
+def _pause(execution: Execution, ctx: StepContext, error: StepError) -> float | None:
+    if not error.retry and error.outcome != AttemptOutcome.UNKNOWN:
+        return None
+    failures = sum(past.error != INTERRUPTED for past in ctx.place.attempts if past.operation != "check")
+    elapsed = (execution.services.now() - ctx.place.attempts[0].started_at).total_seconds()
+    return ctx.node.retry.pause(failures, elapsed, error.retry_after, settings.HOLDFAST_RETRY_AFTER_CAP)
+
+
+async def _after(execution: Execution, ctx: StepContext, group: Group, last: PastAttempt) -> Outcome | None:
+    """What follows an earlier attempt: None for another one, or the outcome without one."""
+    if last.outcome is None:
+        await _interrupted(execution, ctx, last)
+    if retry := ctx.place.wait(WaitKind.RETRY, n=last.n):
+        outcome = await awaited(execution, retry, group)
+        return await _check(execution, ctx, last, group) if retry.data.get("check") else None
+    if person := ctx.place.wait(WaitKind.PERSON, n=last.n):
+        return _answered(await awaited(execution, person, group))
+    return None
+
+
+async def _interrupted(execution: Execution, ctx: StepContext, last: PastAttempt) -> None:
+    """An attempt found open under an old token: nobody knows whether it happened."""
+    ctx.open = (last.operation, last.n)
+    rows: list[Row] = [
+        ctx.settled(AttemptOutcome.UNKNOWN, error=INTERRUPTED),
+        execution.log(ctx.path, f"Attempt {last.n} was interrupted: {INTERRUPTED}", "warning"),
+    ]
+    last.outcome, last.error = AttemptOutcome.UNKNOWN, INTERRUPTED
+    if ctx.node.interrupted == "repeat":
+        execution.add(*rows)
+    else:
+        ctx.place.waits.append(await _ask_or_check(execution, ctx, last, rows))
+
+
+def _settle_open_checks(execution: Execution, ctx: StepContext) -> None:
+    """A question that was interrupted is asked again; only its row must not stay open."""
+    for past in ctx.place.attempts:
+        if past.operation == "check" and past.outcome is None:
+            ctx.open = (past.operation, past.n)
+            execution.add(ctx.settled(AttemptOutcome.UNKNOWN, error=INTERRUPTED))
+            past.outcome, past.error = AttemptOutcome.UNKNOWN, INTERRUPTED
+
+
+async def _ask_or_check(execution: Execution, ctx: StepContext, last: PastAttempt, rows: list[Row]) -> PastWait:
+    if ctx.node.interrupted == "ask":
+        return await _ask(execution, ctx, last, rows)
+    check = ctx.node.interrupted["check"]
+    elapsed = (execution.services.now() - last.started_at).total_seconds()
+    pause = max(
+        parse_duration(check.get("after", "30s")).total_seconds(),
+        ctx.node.timeout + execution.services.lease_seconds - elapsed,
+    )
+    return await register(execution, ctx, WaitKind.RETRY, last.n, rows, after=pause, data={"check": True})
+
+
+async def _ask(execution: Execution, ctx: StepContext, last: PastAttempt, rows: list[Row]) -> PastWait:
+    rows += [("attention", (execution.run.id,)), *execution.title_rows()]
+    data = {"reason": "uncertain", "attempt": last.n, "error": last.error}
+    return await register(execution, ctx, WaitKind.PERSON, last.n, rows, data=data)
+
+
+def _answered(outcome: dict[str, Any]) -> Outcome:
+    match outcome.get("answer"):
+        case "happened":
+            return Done(outcome.get("output"), log=(f"{outcome.get('who') or 'A person'} said that it happened.",))
+        case "again":
+            raise TakeAgain
+    raise StepError(f"{outcome.get('who') or 'A person'} said that this step failed.")
+
+
+async def _check(execution: Execution, ctx: StepContext, last: PastAttempt, group: Group) -> Outcome | None:
+    """Ask the other system whether the call happened. Whatever goes wrong there means: ask a person."""
+    if person := ctx.place.wait(WaitKind.PERSON, n=last.n):
+        return _answered(await awaited(execution, person, group))
+    check = ctx.node.interrupted["check"]
+    try:
+        response = await _ask_the_other_system(execution, ctx, check["request"])
+        happened = ctx.evaluate(check["happened"], response=response)
+        if happened is True:
+            output = ctx.evaluate(check["output"], response=response) if check.get("output") else response
+            return Done(output, log=("The other system says that the call happened.",))
+        if happened is not False:
+            raise StepError("The check's expression is neither true nor false.", field="on_interrupted.check.happened")
+        ctx.log("The other system says that the call did not happen.")
+        return None
+    except StepError as wrong:
+        rows: list[Row] = [execution.log(ctx.path, f"The check failed: {wrong.message}", "warning")]
+        if ctx.open:
+            n = ctx.open[1]
+            rows.append(ctx.settled(wrong.outcome, wrong, wrong.message))
+            ctx.place.attempts.append(PastAttempt(n, "check", wrong.outcome, wrong.message, ctx.began_at, 0))
+        person = await _ask(execution, ctx, last, rows)
+    ctx.place.waits.append(person)
+    return _answered(await awaited(execution, person, group))
+
+
+async def _ask_the_other_system(execution: Execution, ctx: StepContext, request: dict[str, Any]) -> Any:
+    """Make the check's request as an API call step would, as attempts of operation `check`."""
+    http = step_types()["http"]
+    asking = _CheckContext(ctx, request)
+    async with asyncio.timeout(ctx.node.timeout + SLACK):
+        done = await http.run(asking)
+    n = ctx.open[1]
+    execution.add(ctx.settled(AttemptOutcome.ANSWERED, done))
+    ctx.place.attempts.append(PastAttempt(n, "check", AttemptOutcome.ANSWERED, None, ctx.began_at, 0))
+    return done.output
+
+
+class _CheckContext:
+    """The step's own context, but for the config and the name of the operation."""
+
+    def __init__(self, ctx: StepContext, request: dict[str, Any]):
+        http = step_types()["http"]
+        self._ctx = ctx
+        raw = http.Config.model_validate(request).model_dump(by_alias=True, mode="json")
+        self.config = compile_value(raw).render(ctx.names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    async def begin(self, request: Any, operation: str = "call"):
+        return await self._ctx.begin(request, "check")
+
+
+def _last_call(history: list[PastAttempt]) -> PastAttempt | None:
+    calls = [past for past in history if past.operation != "check"]
+    return max(calls, key=lambda past: past.n, default=None)
+
+
+async def awaited(execution: Execution, wait: PastWait, group: Group) -> dict[str, Any]:
+    """The outcome of a wait, parked for if it is still open."""
+    if wait.state == WaitState.RESOLVED:
+        return wait.outcome
+    return await execution.park(wait.id, wait.due_at, group)
+
+
+async def register(
+    execution: Execution, ctx: StepContext, kind: WaitKind, n: int, rows: list[Row], *, after: float | None = None,
+    until: Any = None, data: dict[str, Any] | None = None, more: list[Row] | None = None,
+) -> PastWait:
+    """Make a wait durable, with what belongs to it. It may come back resolved, by a signal that came early."""
+    execution.has_waits = True
+    data = data or {}
+    wait_row: Row = ("wait", (*ctx.key, kind, n, after, until, execution.dump(data)))
+    returned = await execution.commit(*rows, wait_row, *(more or []))
+    place = (ctx.path, ctx.take, kind, n)
+    wait_id, *_, state, outcome, due_at = next(
+        row for name, *row in returned if name == "wait" and tuple(row[1:5]) == place
+    )
+    for name, *row in returned:
+        if name == "early" and row[0] == wait_id:
+            state, outcome = WaitState.RESOLVED, row[1]
+    return PastWait(wait_id, kind, n, state, outcome, data, due_at)

@@ -1,0 +1,50 @@
+"""django-q2 as the supervisor of the worker processes: it starts them, restarts the dead, and stops them in order.
+
+What a process does is ours: instead of reading tasks from a shared queue (see `broker.py`) it runs one `Worker` for its
+whole life. The queue serves for one thing, the stop word that django-q2 puts there: anything in it means stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import time
+from multiprocessing.queues import Queue
+from typing import Any
+
+import django_q.cluster
+from django.db import connections
+from django_q.signals import post_spawn
+
+from .worker import Worker
+
+log = logging.getLogger(__name__)
+
+
+def install() -> None:
+    """Put our worker process in the place of django-q2's task reader, in this process and those it forks."""
+    django_q.cluster.worker = work
+
+
+def work(task_queue: Queue, result_queue: Queue, timer: Any, timeout: int | None = None) -> None:
+    """A worker process: from its fork to the stop word, or to the end of its supervisor."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    connections.close_all()  # a connection made before the fork is not ours
+    post_spawn.send(sender="django_q", proc_name=f"worker {os.getpid()}")
+    timer.value = -1
+    supervisor = os.getppid()
+    threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
+    worker = Worker(stopping=lambda: not task_queue.empty(), cluster=os.environ.get("HOLDFAST_CLUSTER", str(supervisor)))
+    asyncio.run(worker.run())
+
+
+def _end_with(supervisor: int) -> None:
+    """An orphan must not go on beside the cluster that replaces it. Its leases run out; its writes are fenced."""
+    while os.getppid() == supervisor:
+        time.sleep(0.2)
+    log.critical("the supervisor is gone; this worker ends")
+    os._exit(71)

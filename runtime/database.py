@@ -1,0 +1,22 @@
+"""psycopg connections beside Django's, for the worker's event loop and its lease thread."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
+
+
+def conninfo() -> str:
+    """The libpq connection string of Django's default database."""
+    database = settings.DATABASES["default"]
+    parts = {"dbname": database["NAME"], "user": database.get("USER"), "password": database.get("PASSWORD"),
+             "host": database.get("HOST"), "port": database.get("PORT")}
+    options = {name: value for name, value in (database.get("OPTIONS") or {}).items() if isinstance(value, str | int)}
+    keepalive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    return make_conninfo(**{name: value for name, value in parts.items() if value}, **{**keepalive, **options})
+
+
+async def connect(name: str = "holdfast") -> AsyncConnection:
+    """An autocommit connection; `name` shows in pg_stat_activity."""
+    return await AsyncConnection.connect(conninfo(), autocommit=True, application_name=name)

@@ -1,0 +1,358 @@
+"""One claimed run in this process: its memory, its names, what it makes durable, and how it parks.
+
+Branches and concurrent iterations are coroutines of the one owner. `active` counts those that can go on; when it falls to
+zero, everything that is left waits in rows, and the run is released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from . import failpoints
+from .expressions import ExpressionError
+from .journal import Claim, Journal, Row, StaleClaim
+from .jsonvalues import BadJson, check_json
+from .masking import Masker
+from .memory import Memory
+from .plan import Plan
+from .states import RunState, WaitState
+from .tokens import callback_url
+
+LARGEST_OUTPUT = 1 << 20
+MOST_PENDING_ROWS = 400
+CLOCK_SLACK = timedelta(milliseconds=50)
+
+
+class StepFailed(Exception):
+    """A step failed for good. `error` is stored: `{"step", "name", "path", "field", "message"}`."""
+
+    def __init__(self, error: dict[str, Any]):
+        super().__init__(error["message"])
+        self.error = error
+
+
+class RunStopped(Exception):
+    """A stop step ended the run."""
+
+    def __init__(self, state: RunState, message: str, output: Any):
+        super().__init__(message)
+        self.state, self.message, self.output = state, message, output
+
+
+class Unstorable(ValueError):
+    """A value that the database or JSON cannot hold."""
+
+
+class Services(Protocol):
+    """What a worker lends to its runs."""
+
+    journal: Journal
+    lease_seconds: float
+
+    def now(self) -> datetime: ...
+    async def query(self, sql: str, parameters: Any) -> list[tuple]: ...
+    async def connection(self, team_id: int, name: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What the claim returned of the run."""
+
+    id: int
+    workflow_id: int
+    input: dict[str, Any]
+    title: str
+    test: bool
+    created_at: datetime
+    started_at: datetime | None
+
+
+class Group:
+    """Lanes that fail together. A failure inside stops the siblings at their next boundary."""
+
+    __slots__ = ("parent", "failure")
+
+    def __init__(self, parent: Group | None = None):
+        self.parent, self.failure = parent, None
+
+    def stopped_by(self) -> Exception | None:
+        group: Group | None = self
+        while group is not None:
+            if group.failure is not None:
+                return group.failure
+            group = group.parent
+        return None
+
+    def check(self) -> None:
+        """Raise LaneStopped when the lane must not begin anything more."""
+        if self.stopped_by() is not None:
+            raise LaneStopped
+
+
+class LaneStopped(Exception):
+    """This lane ends because a sibling failed."""
+
+
+class Scope:
+    """What expressions see at one depth of loops."""
+
+    __slots__ = ("names", "path")
+
+    def __init__(self, names: dict[str, Any], path: str):
+        self.names, self.path = names, path
+
+    def iteration(self, path: str, item: Any, index: int, callbacks: dict[str, str]) -> Scope:
+        """The scope of one iteration: what is seen here, the item, and the addresses of the body's callbacks."""
+        names = {**self.names, "steps": dict(self.names["steps"]), "loop": {"item": item, "index": index}}
+        if callbacks:
+            run_id = names["run"]["id"]
+            own = {step: callback_url(run_id, f"{path}/{below}") for step, below in callbacks.items()}
+            names["callbacks"] = {**names["callbacks"], **own}
+        return Scope(names, path)
+
+
+@dataclass(slots=True)
+class Parked:
+    future: asyncio.Future
+    group: Group
+    due_at: datetime | None
+
+
+class Execution:
+    def __init__(self, claim: Claim, run: RunRow, plan: Plan, memory: Memory, services: Services):
+        self.claim, self.run, self.plan, self.memory, self.services = claim, run, plan, memory, services
+        self.journal = services.journal
+        self.masker = Masker()
+        self.group = Group()
+        self.parked: dict[int, Parked] = {}
+        self.active = 1
+        self.released = False
+        self.began_at = services.now()
+        self.has_waits = bool(memory.places)
+        self.has_costs = False
+        self.titled = bool(run.started_at)
+        self.alone = False
+        self.task: asyncio.Task | None = None
+        self._claimed_at = time.monotonic()
+        self._unsent = 0
+        self._releasing = False
+        self.scope = Scope(self._names(), "")
+
+    def _names(self) -> dict[str, Any]:
+        run, plan = self.run, self.plan
+        return {
+            "trigger": run.input,
+            "steps": {},
+            "run": {"id": run.id, "started_at": run.created_at, "test": run.test},
+            "workflow": {"name": plan.workflow_name, "version": plan.number},
+            "callbacks": {step: callback_url(run.id, path) for step, path in plan.callbacks.items()},
+        }
+
+    # What it makes durable
+
+    def add(self, *rows: Row) -> None:
+        """Rows that ride along with the next commit of anybody."""
+        self._unsent += len(rows)
+        self.journal.add(self.claim, list(rows))
+
+    async def commit(self, *rows: Row) -> list[tuple]:
+        """Rows that must be durable, with all before them, when this returns."""
+        self._unsent = 0
+        return await self.journal.commit(self.claim, list(rows))
+
+    async def breathe(self) -> None:
+        """Let others run, and keep what is not yet durable bounded, in loops of pure steps."""
+        if self._unsent >= MOST_PENDING_ROWS:
+            await self.commit()
+        else:
+            await asyncio.sleep(0)
+
+    def log(self, path: str, text: str, level: str = "info", data: Any = None) -> Row:
+        text = self.masker.mask(text)[:4000].replace("\x00", "\ufffd")
+        return "log", (self.run.id, path, level, text, self.dump(data) if data is not None else None)
+
+    def dump(self, value: Any) -> str:
+        """JSON text as it is stored, secrets masked. Raises Unstorable."""
+        try:
+            text = json.dumps(self.masker.mask(value), allow_nan=False, separators=(",", ":"))
+            if "\\u0000" in text or "\\ud" in text:
+                check_json(value)
+        except BadJson as wrong:
+            raise Unstorable(str(wrong)) from None
+        except (ValueError, TypeError, RecursionError) as wrong:
+            raise Unstorable(f"The value is no storable JSON: {wrong}") from None
+        if len(text) > LARGEST_OUTPUT:
+            raise Unstorable("The value is larger than 1 MiB.")
+        return text
+
+    # Parking
+
+    async def park(self, wait_id: int, due_at: datetime | None, group: Group) -> dict[str, Any]:
+        """Wait for the outcome of a wait that is registered. The run may be released meanwhile."""
+        parked = self.parked[wait_id] = Parked(asyncio.get_running_loop().create_future(), group, due_at)
+        self.rest()
+        try:
+            return await parked.future
+        finally:
+            self.parked.pop(wait_id, None)
+
+    def wake(self, wait_id: int, outcome: dict[str, Any]) -> None:
+        """Go on with a parked lane."""
+        parked = self.parked.get(wait_id)
+        if parked and not parked.future.done():
+            self.active += 1
+            parked.future.set_result(outcome)
+
+    def fail_group(self, group: Group, failure: Exception) -> None:
+        """Stop the lanes of a group: the parked ones now, the others at their next boundary."""
+        if group.failure is not None:
+            return
+        group.failure = failure
+        for parked in self.parked.values():
+            if parked.group.stopped_by() is not None and not parked.future.done():
+                self.active += 1
+                parked.future.set_exception(LaneStopped())
+
+    def rest(self) -> None:
+        """One coroutine fewer can go on; if it was the last, release the run."""
+        self.active -= 1
+        if self.active == 0 and not self._releasing:
+            self._releasing = True
+            self._release_task = asyncio.get_running_loop().create_task(self._release())
+
+    async def together(self, lanes: list[Callable[[], Awaitable[None]]], group: Group) -> None:
+        """Run lanes at the same time as coroutines of this run; the last to end hands its activity to the caller."""
+        if not lanes:
+            return
+        left = len(lanes)
+        self.active += left - 1
+
+        async def lane(job: Callable[[], Awaitable[None]]) -> None:
+            nonlocal left
+            try:
+                await job()
+            except (StepFailed, RunStopped) as failure:
+                self.fail_group(self.group if isinstance(failure, RunStopped) else group, failure)
+            except LaneStopped:
+                pass
+            left -= 1
+            if left:
+                self.rest()
+
+        await asyncio.gather(*(lane(job) for job in lanes))
+        if failure := group.stopped_by():
+            raise failure if group.failure is failure else LaneStopped
+
+    async def _release(self) -> None:
+        """Give the run back, unless something happened to it that nobody acted upon yet."""
+        try:
+            while self.active == 0:
+                await self._resolve_due()
+                if self.active:
+                    return
+                failpoints.hit("release.before")
+                rows = [*self.title_rows(), ("release", (self.run.id, self.claim.token, self.claim.wakes))]
+                if self.has_costs:
+                    rows.append(("cost", (self.run.id,)))
+                returned = await self.commit(*rows)
+                if any(kind == "release" for kind, *_ in returned):
+                    failpoints.hit("release.after")
+                    self.released = True
+                    self.task.cancel()
+                    return
+                await self.refresh()
+        except Exception as error:
+            self._abandon(error)
+        finally:
+            self._releasing = False
+            if self.active == 0 and not self.released and not self.task.done():
+                self.active += 1
+                self.rest()
+
+    def _abandon(self, error: Exception) -> None:
+        self.released = isinstance(error, StaleClaim)
+        self.task.cancel()
+
+    async def refresh(self) -> None:
+        """Learn what was resolved by others. The count of wakes is read first: what comes later raises it again."""
+        rows = await self.services.query(
+            "select wakes from dispatch where run_id = %s and token = %s", [self.run.id, self.claim.token]
+        )
+        if not rows:
+            raise StaleClaim
+        resolved = await self.services.query(
+            "select id, outcome from wait where id = any(%s) and state = %s", [list(self.parked), WaitState.RESOLVED]
+        )
+        self.claim.wakes = rows[0][0]
+        for wait_id, outcome in resolved:
+            self.wake(wait_id, outcome)
+
+    async def resolve_due(self) -> None:
+        """Resolve the waits whose time has come while a sibling lane keeps the run here."""
+        if self._releasing:
+            return
+        self.active += 1
+        try:
+            await self._resolve_due()
+        finally:
+            self.rest()
+
+    async def _resolve_due(self) -> None:
+        """The worker's clock picks the candidates, generously; the database decides."""
+        soon = self.services.now() + CLOCK_SLACK
+        due = [wait_id for wait_id, parked in self.parked.items() if parked.due_at and parked.due_at <= soon]
+        if not due:
+            return
+        for kind, *row in await self.commit(*(("due", (self.run.id, wait_id)) for wait_id in due)):
+            if kind == "due":
+                failpoints.hit("wait.resolved")
+                self.wake(row[0], row[1])
+
+    def lose(self) -> None:
+        """The run is somebody else's, or has ended: begin nothing more. Calls in flight end and are recorded."""
+        self.claim.lost = True
+        self.fail_group(self.group, StaleClaim())
+
+    def settled_in(self) -> bool:
+        """Whether it has been here long enough to be worth a look."""
+        return time.monotonic() - self._claimed_at > 0.2
+
+    # Its beginning and its end
+
+    def title_rows(self) -> list[Row]:
+        if self.titled:
+            return []
+        self.titled = True
+        return [("title", (self.run.id, self.title(), self.began_at))]
+
+    def title(self) -> str:
+        if self.run.title:
+            return self.run.title
+        try:
+            return str(self.masker.mask(self.plan.title.render(self.scope.names)))[:300].replace("\x00", "")
+        except ExpressionError:
+            return ""
+
+    def end_rows(self, state: RunState, output: Any = None, error: dict[str, Any] | None = None) -> list[Row]:
+        rows: list[Row] = []
+        if self.has_waits:
+            after = WaitState.SUSPENDED if state == RunState.FAILED else WaitState.CANCELLED
+            rows.append(("unwait", (self.run.id, after)))
+        rows.append(("end", (
+            self.run.id, self.claim.token, state, None if output is None else self.dump(output),
+            None if error is None else self.dump(error), self.title(), self.began_at,
+        )))
+        if self.has_costs:
+            rows.append(("cost", (self.run.id,)))
+        return rows
+
+    def broken_rows(self, error: BaseException) -> list[Row]:
+        """The interpreter itself failed: end the run, and say so, rather than run into the same fault for ever."""
+        message = f"Holdfast failed to run this: {type(error).__name__}: {error}"
+        return [self.log("", message, "error"), *self.end_rows(RunState.FAILED, error={"message": message[:1000]})]

@@ -1,0 +1,42 @@
+"""Statements by which workers keep order among runs that nobody can advance."""
+
+from __future__ import annotations
+
+# Stop a run that killed its workers: parked for a person, who may requeue it.
+QUARANTINE = """
+with parked as (
+    update dispatch set state = 'waiting', due_at = null where run_id = %s and token is null returning run_id, deaths
+), asked as (
+    insert into wait (run_id, scope, path, take, kind, n, state, data, created_at)
+    select run_id, '', '', 1, 'person', coalesce((select max(n) from wait w where w.run_id = parked.run_id and w.path = ''), 0) + 1,
+           'open', jsonb_build_object('reason', 'quarantine', 'deaths', deaths), holdfast_now() from parked
+), told as (
+    insert into log_line (run_id, path, level, text, at)
+    select run_id, '', 'error', 'Quarantined: its worker died ' || deaths || ' times while it ran nothing else.', holdfast_now()
+    from parked
+)
+update run set state = 'attention' from parked where run.id = parked.run_id and run.state = 'open'
+"""
+# Runs that have been due for five minutes while no live worker knows a step type of theirs: say which.
+STUCK_VERSIONS = """
+with lacking as materialized (
+    select d.run_id, missing.type
+    from (select run_id, version_id from dispatch
+          where token is null and due_at < holdfast_now() - interval '5 minutes' order by due_at limit 20) d
+    join version v on v.id = d.version_id
+    cross join lateral (
+        select min(t #>> '{}') as type
+        from jsonb_path_query(v.definition, 'strict $.**.steps[*].type') t
+        where not exists (select from worker where ended_at is null and beat_at > clock_timestamp() - interval '15 seconds'
+                          and t #>> '{}' = any(step_types))
+    ) missing
+    where missing.type is not null
+      and exists (select from worker where ended_at is null and beat_at > clock_timestamp() - interval '15 seconds')
+), told as (
+    insert into log_line (run_id, path, level, text, at)
+    select run.id, '', 'error', 'No worker knows the step type "' || type || '". Install its package and restart the workers.', holdfast_now()
+    from lacking join run on run.id = lacking.run_id where run.state = 'open'
+)
+update run set state = 'attention', error = jsonb_build_object('message', 'No worker knows the step type "' || type || '".')
+from lacking where run.id = lacking.run_id and run.state = 'open'
+"""

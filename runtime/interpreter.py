@@ -1,0 +1,300 @@
+"""Walks a run from where it stands to its next wait or its end.
+
+A step that has a result is passed over; a condition's result is the lane it chose; a loop goes on at its frame. So a
+resume repeats no step, whatever the last owner died of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from .calls import TakeAgain, awaited, call, register
+from .execution import Execution, Group, LaneStopped, RunStopped, Scope, StepFailed, Unstorable
+from .expressions import ExpressionError
+from .journal import Refused, Row, StaleClaim
+from .loops import run_loop
+from .mail_rows import mail_row, question_rows
+from .memory import FrameState, Result
+from .plan import Node
+from .states import AttemptOutcome, RunState, StepState, WaitKind
+from .step_context import StepContext
+from .steps.base import Done, Outcome, Park, StepError, Stop
+
+log = logging.getLogger(__name__)
+
+OWN_WAITS = (WaitKind.TIMER, WaitKind.APPROVAL, WaitKind.CALLBACK, WaitKind.CHILD)
+
+
+async def advance(execution: Execution) -> None:
+    """Take the run as far as it goes. Returns when it has ended, was released, or belongs to somebody else."""
+    try:
+        await _to_its_end(execution)
+    except (StaleClaim, LaneStopped):
+        log.info("run %s: the lease was lost, nothing more is written", execution.run.id)
+    except Refused as refused:
+        await _end_refused(execution, str(refused))
+    except asyncio.CancelledError:
+        if not execution.released:
+            raise
+
+
+async def _to_its_end(execution: Execution) -> None:
+    try:
+        await sequence(execution, execution.plan.nodes, "", execution.scope, execution.group)
+        rows = execution.end_rows(RunState.SUCCEEDED)
+    except StepFailed as failed:
+        rows = [execution.log("", f"The run failed: {failed}", "error"), *execution.end_rows(RunState.FAILED, error=failed.error)]
+    except RunStopped as stopped:
+        error = {"message": stopped.message} if stopped.state == RunState.FAILED else None
+        words = f"Stopped as {stopped.state}" + (f": {stopped.message}" if stopped.message else "")
+        rows = [execution.log("", words), *execution.end_rows(stopped.state, stopped.output, error)]
+    await execution.commit(*rows)
+
+
+async def _end_refused(execution: Execution, why: str) -> None:
+    """The database would not take this run's rows: fail the run and say so, rather than try for ever."""
+    log.error("run %s: the database refused its rows: %s", execution.run.id, why)
+    execution.claim.refused = None
+    error = {"message": f"The database refused what the run wrote: {why}"}
+    try:
+        await execution.commit(*execution.end_rows(RunState.FAILED, error=error))
+    except StaleClaim:
+        log.info("run %s: the lease was lost", execution.run.id)
+
+
+async def sequence(execution: Execution, nodes: list[Node], prefix: str, scope: Scope, group: Group) -> None:
+    """The steps of one sequence, in order."""
+    for node in nodes:
+        group.check()
+        if not node.off:
+            await _step(execution, node, prefix + node.id, scope, group)
+
+
+async def _step(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
+    """One step, or what follows its failure."""
+    try:
+        handled = execution.memory.results.get(f"{path}/on_error")
+        if handled is not None:
+            raise StepFailed(handled.error)
+        if node.lanes or node.step.children == "branches":
+            await (_condition if node.type == "condition" else _parallel)(execution, node, path, scope, group)
+        elif node.step.children == "steps":
+            await _loop(execution, node, path, scope, group)
+        else:
+            await _leaf(execution, node, path, scope, group)
+    except StepFailed as failed:
+        if node.on_error == "fail":
+            raise
+        await _on_error(execution, node, path, scope, group, failed)
+
+
+async def _on_error(
+    execution: Execution, node: Node, path: str, scope: Scope, group: Group, failed: StepFailed
+) -> None:
+    """Go on without the step's output, or by its error lane. A container's handled failure has a row of its own."""
+    place = f"{path}/on_error"
+    if node.step.children and place not in execution.memory.results:
+        error = {**failed.error, "handled": True}
+        execution.add(_result_row(execution, node, place, scope, 1, StepState.FAILED, error=error))
+        execution.memory.results[place] = Result(1, StepState.FAILED, None, error)
+    scope.names["steps"][node.id] = {"output": None, "error": failed.error}
+    await sequence(execution, node.error_lane, f"{path}/on_error/", scope, group)
+
+
+async def _condition(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
+    result = execution.memory.results.get(path)
+    chosen = result.output["branch"] if result else _choose(execution, node, path, scope)
+    _show(scope, node, {"branch": chosen})
+    lane = next(lane for lane in node.lanes if lane.id == chosen)
+    await sequence(execution, lane.nodes, f"{path}/{lane.id}/", scope, group)
+
+
+def _choose(execution: Execution, node: Node, path: str, scope: Scope) -> str:
+    """The first lane whose condition is true, else the last; recorded, so that a resume takes the same."""
+    for number, lane in enumerate(node.lanes[:-1]):
+        try:
+            value = lane.when.evaluate(scope.names)
+        except ExpressionError as wrong:
+            raise _failure(execution, node, path, scope, StepError(str(wrong), field=f"branches.{number}.when")) from None
+        if type(value) is not bool:
+            words = "The condition of a lane is neither true nor false."
+            raise _failure(execution, node, path, scope, StepError(words, field=f"branches.{number}.when"))
+        if value:
+            break
+    else:
+        lane = node.lanes[-1]
+    execution.add(_result_row(execution, node, path, scope, 1, StepState.SUCCEEDED, {"branch": lane.id}))
+    return lane.id
+
+
+async def _parallel(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
+    if path not in execution.memory.results:
+        if path not in execution.memory.frames:
+            execution.memory.frames[path] = FrameState(1, "parallel", len(node.lanes))
+            execution.add(("frame", (execution.run.id, path, 1, "parallel", len(node.lanes), 0, "[]", 0, 0)))
+        inner = Group(group)
+        await execution.together(
+            [
+                lambda lane=lane: sequence(execution, lane.nodes, f"{path}/{lane.id}/", scope, inner)
+                for lane in node.lanes
+            ],
+            inner,
+        )
+        output = {"lanes": len(node.lanes)}
+        execution.add(
+            _result_row(execution, node, path, scope, 1, StepState.SUCCEEDED, output),
+            ("unframe", (execution.run.id, path, 1)),
+        )
+        execution.memory.results[path] = Result(1, StepState.SUCCEEDED, output, None)
+    else:
+        # The lanes' outputs stay visible after the join; every step in them has its result.
+        for lane in node.lanes:
+            await sequence(execution, lane.nodes, f"{path}/{lane.id}/", scope, group)
+    _show(scope, node, {"lanes": len(node.lanes)})
+
+
+async def _loop(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
+    result = execution.memory.results.get(path)
+    if result is None:
+        try:
+            output = await run_loop(execution, node, path, scope, group, sequence)
+        except StepError as wrong:
+            raise _failure(execution, node, path, scope, wrong) from None
+        try:
+            row = _result_row(execution, node, path, scope, 1, StepState.SUCCEEDED, output)
+        except Unstorable as wrong:
+            raise _failure(execution, node, path, scope, StepError(str(wrong), field="config.collect")) from None
+        execution.add(row, ("unframe", (execution.run.id, path, 1)))
+        result = execution.memory.results[path] = Result(1, StepState.SUCCEEDED, output, None)
+    _show(scope, node, result.output)
+
+
+async def _leaf(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
+    result = execution.memory.results.get(path)
+    if result is None:
+        result = await _run_leaf(execution, node, path, scope, group)
+    if result.state == StepState.FAILED:
+        raise StepFailed(result.error)
+    _show(scope, node, result.output)
+
+
+async def _run_leaf(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> Result:
+    """Bring a step to its result, over as many takes as people asked for."""
+    while True:
+        place = execution.memory.place(path)
+        ctx = StepContext(execution, node, path, scope, group, place)
+        try:
+            outcome = await _outcome(execution, ctx, group)
+            rows, result = _success(execution, ctx, outcome)
+        except TakeAgain:
+            place.move_to(place.take + 1)
+            continue
+        except StepError as wrong:
+            raise _failure(execution, node, path, scope, wrong, ctx) from None
+        execution.add(*rows)
+        execution.memory.places.pop(path, None)
+        return result
+
+
+async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done:
+    """Run or resume the step until it is done."""
+    own = ctx.place.wait(*OWN_WAITS)
+    try:
+        if own is not None:
+            ctx.render()
+            outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
+        elif ctx.node.step.outside:
+            outcome = await call(execution, ctx, group)
+        else:
+            ctx.render()
+            outcome = await ctx.node.step.run(ctx)
+        while isinstance(outcome, Park):
+            own = await _park(execution, ctx, outcome, own.n + 1 if own else 1)
+            outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
+    except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped):
+        raise
+    except Exception as bug:
+        log.exception("run %s: step %s broke", execution.run.id, ctx.path)
+        raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
+    if isinstance(outcome, Stop):
+        execution.add(*ctx.lines, _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, outcome.output))
+        raise RunStopped(outcome.state, outcome.message, outcome.output)
+    return outcome
+
+
+async def _park(execution: Execution, ctx: StepContext, park: Park, n: int):
+    rows: list[Row] = [*ctx.lines]
+    ctx.lines = []
+    more: list[Row] = []
+    if park.kind == WaitKind.CALLBACK:
+        more.append(("early", (execution.run.id, ctx.path)))
+    if park.question is not None:
+        more += question_rows(execution, ctx, park.question, n)
+    try:
+        return await register(
+            execution, ctx, park.kind, n, rows, after=park.after.total_seconds() if park.after is not None else None,
+            until=park.until, data=park.data, more=more,
+        )
+    except Unstorable as wrong:
+        raise StepError(str(wrong)) from None
+
+
+def _success(execution: Execution, ctx: StepContext, done: Done) -> tuple[list[Row], Result]:
+    """The rows of a finished step: attempt settled, result, mails and log, committed together."""
+    rows: list[Row] = []
+    if ctx.open:
+        rows.append(ctx.settled(AttemptOutcome.ANSWERED, done))
+    try:
+        rows.append(_result_row(
+            execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, done.output, ctx=ctx
+        ))
+        for mail in done.mails:
+            rows.append(mail_row(execution, ctx, mail))
+    except Unstorable as wrong:
+        if rows:
+            execution.add(rows[0])
+        raise StepError(f"The output cannot be stored: {wrong}") from None
+    rows += ctx.lines
+    rows += [execution.log(ctx.path, line) for line in done.log]
+    rows.append(execution.log(ctx.path, f"{ctx.node.name}: done"))
+    return rows, Result(ctx.take, StepState.SUCCEEDED, done.output, None)
+
+
+def _failure(
+    execution: Execution, node: Node, path: str, scope: Scope, wrong: StepError, ctx: StepContext | None = None
+) -> StepFailed:
+    """Record that a step failed, and make the exception that carries it up."""
+    error = {"step": node.id, "name": node.name, "path": path, "field": wrong.field,
+             "message": execution.masker.mask(wrong.message).replace("\x00", "\ufffd")}
+    rows: list[Row] = []
+    take = 1
+    if ctx is not None:
+        take = ctx.take
+        if ctx.open:
+            rows.append(ctx.settled(wrong.outcome, wrong, wrong.message))
+        rows += ctx.lines
+    stored = {**error, "handled": True} if node.on_error != "fail" else error
+    if not node.step.children:
+        rows.append(_result_row(execution, node, path, scope, take, StepState.FAILED, error=stored, ctx=ctx))
+        execution.memory.results[path] = Result(take, StepState.FAILED, None, stored)
+    rows.append(execution.log(path, f"{node.name}: {wrong.message}", "error"))
+    execution.add(*rows)
+    return StepFailed(error)
+
+
+def _result_row(
+    execution: Execution, node: Node, path: str, scope: Scope, take: int, state: StepState, output: Any = None,
+    error: dict[str, Any] | None = None, ctx: StepContext | None = None,
+) -> Row:
+    return "result", (
+        execution.run.id, scope.path, path, take, node.id, state, None if output is None else execution.dump(output),
+        None if error is None else execution.dump(error), execution.claim.token, ctx.cost if ctx else None,
+        ctx.began_at if ctx else execution.services.now(),
+    )
+
+
+def _show(scope: Scope, node: Node, output: Any) -> None:
+    scope.names["steps"][node.id] = {"output": output}
+

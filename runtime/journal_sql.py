@@ -1,0 +1,177 @@
+"""The journal's statements: one per kind of row, in the order in which a batch sends them.
+
+Each takes its rows as arrays, one per column, and writes them all at once. Where a statement returns rows, they begin
+with the run's id, and `again` asks for the same when the first reply was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+STALE_CLAIM = "HF001"
+STALE_CONNECTION = "HF002"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`types` are the array types of the columns, in the order of the row tuples."""
+
+    types: str
+    body: str
+    again_body: str = ""
+    last_of: int = 0
+    """How many leading columns are a key of which only the last row counts."""
+
+    @property
+    def returns(self) -> bool:
+        return bool(self.again_body)
+
+    @property
+    def sql(self) -> str:
+        return self.body.format(rows=self._rows())
+
+    @property
+    def again(self) -> str:
+        return self.again_body.format(rows=self._rows())
+
+    def _rows(self) -> str:
+        return "unnest(" + ", ".join(f"%s::{name}[]" for name in self.types.split()) + ")"
+
+    def columns(self, rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+        if self.last_of:
+            rows = list({row[: self.last_of]: row for row in rows}.values())
+        return [list(column) for column in zip(*rows, strict=True)]
+
+
+ROWS: dict[str, Statement] = {
+    # A call is about to be made.
+    "attempt": Statement("bigint text text int int text bigint text", """
+insert into attempt (run_id, scope, path, take, n, operation, token, request, started_at)
+select run_id, scope, path, take, n, operation, token, request::jsonb, holdfast_now()
+from {rows} as r(run_id, scope, path, take, n, operation, token, request)"""),
+    # How a call ended. The first word counts.
+    "settle": Statement("bigint text text int int text text text numeric int int", """
+update attempt a set outcome = r.outcome, response = r.response::jsonb, error = r.error, cost = r.cost,
+    tokens_in = r.tokens_in, tokens_out = r.tokens_out, ended_at = holdfast_now()
+from {rows} as r(run_id, scope, path, take, n, outcome, response, error, cost, tokens_in, tokens_out)
+where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
+  and a.outcome is null"""),
+    # What a step gave.
+    "result": Statement("bigint text text int text text text text bigint numeric timestamptz", """
+insert into step_result (run_id, scope, path, take, step, state, output, error, token, cost, started_at, finished_at, superseded)
+select run_id, scope, path, take, step, state, output::jsonb, error::jsonb, token, cost, started_at, holdfast_now(), false
+from {rows} as r(run_id, scope, path, take, step, state, output, error, token, cost, started_at)"""),
+    "log": Statement("bigint text text text text", """
+insert into log_line (run_id, path, level, text, data, at)
+select run_id, path, level, text, data::jsonb, holdfast_now()
+from {rows} as r(run_id, path, level, text, data)"""),
+    # Where a loop or a parallel stands.
+    "frame": Statement("bigint text int text int int text int int", """
+insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, closed, started_at)
+select run_id, path, take, kind, total, place, open::jsonb, succeeded, failed, false, holdfast_now()
+from {rows} as r(run_id, path, take, kind, total, place, open, succeeded, failed)
+on conflict (run_id, path, take) do update set total = excluded.total, cursor = excluded.cursor, open = excluded.open,
+    succeeded = excluded.succeeded, failed = excluded.failed""", last_of=3),
+    "unframe": Statement("bigint text int", """
+delete from frame f using {rows} as r(run_id, path, take)
+where f.run_id = r.run_id and f.path = r.path and f.take = r.take"""),
+    # A hundred items of a loop.
+    "chunk": Statement("bigint text int int text", """
+insert into frame_chunk (run_id, path, take, n, items)
+select run_id, path, take, n, items::jsonb from {rows} as r(run_id, path, take, n, items)"""),
+    # What one iteration gave to `collect`.
+    "value": Statement("bigint text int int text", """
+insert into frame_value (run_id, path, take, index, value)
+select run_id, path, take, index, value::jsonb from {rows} as r(run_id, path, take, index, value)"""),
+    # A step parks. The due time is reckoned by business time.
+    "wait": Statement("bigint text text int text int float8 timestamptz text", """
+insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)
+select run_id, scope, path, take, kind, n, 'open',
+       coalesce(until, holdfast_now() + make_interval(secs => after)), data::jsonb, holdfast_now()
+from {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
+returning run_id, id, path, take, kind, n, state, outcome, due_at""", """
+select w.run_id, w.id, w.path, w.take, w.kind, w.n, w.state, w.outcome, w.due_at
+from wait w join {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
+  on (w.run_id, w.scope, w.path, w.take, w.kind, w.n) = (r.run_id, r.scope, r.path, r.take, r.kind, r.n)"""),
+    # A callback takes the signal that came before it.
+    "early": Statement("bigint text", """
+with kept as (
+    select distinct on (s.run_id, s.path) s.id, w.id as wait_id, s.payload
+    from {rows} as r(run_id, path)
+    join signal s on s.run_id = r.run_id and s.path = r.path and s.wait_id is null
+    join wait w on w.run_id = r.run_id and w.path = r.path and w.kind = 'callback' and w.state = 'open'
+    order by s.run_id, s.path, s.id
+), taken as (
+    update signal s set wait_id = kept.wait_id from kept where s.id = kept.id
+)
+update wait w set state = 'resolved', resolved_at = holdfast_now(),
+    outcome = jsonb_build_object('by', 'signal', 'payload', kept.payload)
+from kept where w.id = kept.wait_id returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, path) on w.run_id = r.run_id and w.path = r.path
+where w.kind = 'callback' and w.state = 'resolved'"""),
+    # The question of an approval.
+    "approval": Statement("bigint text text int int text text text text text text int text", """
+insert into approval (wait_id, run_id, subject, message, details, form, effects, policy, needed, on_expired)
+select w.id, r.run_id, r.subject, r.message, r.details::jsonb, r.form::jsonb, r.effects::jsonb, r.policy, r.needed, r.on_expired
+from {rows} as r(run_id, scope, path, take, n, subject, message, details, form, effects, policy, needed, on_expired)
+join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
+    and w.n = r.n"""),
+    # Those who may answer it.
+    "recipient": Statement("bigint text text int int text text text text", """
+insert into recipient (approval_id, address, nonce, key_id, token_hash)
+select w.id, r.address, r.nonce, r.key_id, r.token_hash
+from {rows} as r(run_id, scope, path, take, n, address, nonce, key_id, token_hash)
+join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
+    and w.n = r.n"""),
+    # Mails, at most one per occurrence.
+    "mail": Statement("bigint text int text text int text text", """
+insert into outbox (run_id, path, take, kind, recipient, occurrence, message_id, payload, state, attempts, due_at, error, created_at)
+select run_id, path, take, kind, recipient, occurrence, message_id, payload::jsonb, 'queued', 0, holdfast_now(), '', holdfast_now()
+from {rows} as r(run_id, path, take, kind, recipient, occurrence, message_id, payload)
+on conflict (run_id, path, take, kind, recipient, occurrence) do nothing"""),
+    # Waits whose time has come, while their run is held.
+    "due": Statement("bigint bigint", """
+update wait w set state = 'resolved', resolved_at = holdfast_now(),
+    outcome = jsonb_build_object('by', 'due', 'at', w.due_at)
+from {rows} as r(run_id, id) where w.id = r.id and w.state = 'open' and w.due_at <= holdfast_now()
+returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, id) on w.id = r.id where w.state = 'resolved'"""),
+    # How the run is called in lists, and that it has begun.
+    "title": Statement("bigint text timestamptz", """
+update run set title = r.title, started_at = coalesce(run.started_at, r.started_at)
+from {rows} as r(run_id, title, started_at) where run.id = r.run_id"""),
+    # A person has to look at it.
+    "attention": Statement("bigint", """
+update run set state = 'attention' from {rows} as r(run_id) where run.id = r.run_id and run.state = 'open'"""),
+    # Everything that can be done now is done; the next due wait calls for the run again.
+    "release": Statement("bigint bigint int", """
+update dispatch d set state = 'waiting', token = null, worker_id = null, leased_until = null,
+    lost = 0, deaths = 0, alone = false,
+    due_at = (select min(w.due_at) from wait w where w.run_id = d.run_id and w.state = 'open')
+from {rows} as r(run_id, token, wakes) where d.run_id = r.run_id and d.token = r.token and d.wakes = r.wakes
+returning d.run_id, d.due_at""", """
+select d.run_id, d.due_at from dispatch d join {rows} as r(run_id, token, wakes) on d.run_id = r.run_id
+where d.token is distinct from r.token"""),
+    # The worker stops: somebody else may go on at once.
+    "handback": Statement("bigint bigint", """
+update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now()
+from {rows} as r(run_id, token) where d.run_id = r.run_id and d.token = r.token"""),
+    # The end. Open waits go with it: suspended by a failure, from which a requeue restores them, else cancelled.
+    "end": Statement("bigint bigint text text text text timestamptz", """
+with closed as (
+    delete from dispatch d using {rows} as r(run_id, token, state, output, error, title, started_at)
+    where d.run_id = r.run_id and d.token = r.token
+    returning r.*
+)
+update run set state = closed.state, output = closed.output::jsonb, error = closed.error::jsonb, title = closed.title,
+    started_at = coalesce(run.started_at, closed.started_at), ended_at = holdfast_now()
+from closed where run.id = closed.run_id"""),
+    "unwait": Statement("bigint text", """
+update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'"""),
+    # What the run's steps cost, where anything is known.
+    "cost": Statement("bigint", """
+update run set cost = (select sum(a.cost) from attempt a where a.run_id = run.id)
+from {rows} as r(run_id) where run.id = r.run_id"""),
+}

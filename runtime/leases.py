@@ -1,0 +1,86 @@
+"""The thread that keeps a worker's leases, and ends the process before they run out when its event loop hangs.
+
+A thread, because a loop that is blocked by one step must not take the other runs' leases with it unnoticed; and no more
+than a thread, because a lease that is renewed by a process whose loop does nothing is a lie.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from . import failpoints
+from .claims import RENEW
+from .database import conninfo
+
+log = logging.getLogger(__name__)
+
+BEAT = """
+update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, stopping = %s where id = %s
+"""
+
+
+class LeaseKeeper(threading.Thread):
+    """Renews every third of a lease, beats every second. `loop_beat()` gives the monotonic time of the loop's last beat."""
+
+    def __init__(self, worker_id: int, lease: float, loop_beat: Callable[[], float], figures: Callable[[], tuple[int, int, bool]]):
+        super().__init__(name="leases", daemon=True)
+        self.worker_id, self.lease, self.loop_beat, self.figures = worker_id, lease, loop_beat, figures
+        self._told = threading.Event()
+        self._connection: psycopg.Connection | None = None
+
+    def run(self) -> None:
+        renewed = beaten = time.monotonic()
+        while not self._told.wait(min(1.0, self.lease / 6)):
+            if self._loop_hangs():
+                self._end_in_time(renewed)
+                continue
+            now = time.monotonic()
+            if now - renewed >= self.lease / 3 and self._renew():
+                renewed = now
+            if now - beaten >= min(1.0, self.lease / 6) and self._beat():
+                beaten = now
+        if self._connection:
+            self._connection.close()
+
+    def stop(self) -> None:
+        self._told.set()
+        self.join(timeout=5)
+
+    def _loop_hangs(self) -> bool:
+        """Whether the loop missed its beats. After the process itself was stopped the loop gets a moment to catch up."""
+        longest = self.lease / 3
+        if time.monotonic() - self.loop_beat() < longest:
+            return False
+        time.sleep(min(0.5, longest / 2))
+        return time.monotonic() - self.loop_beat() >= longest
+
+    def _end_in_time(self, renewed: float) -> None:
+        if time.monotonic() - renewed > 0.7 * self.lease:
+            log.critical("worker %s: the event loop hangs; ending before its leases do", self.worker_id)
+            os._exit(70)
+
+    def _renew(self) -> bool:
+        failpoints.hit("renew.before")
+        return self._execute(RENEW, [self.lease, self.worker_id])
+
+    def _beat(self) -> bool:
+        return self._execute(BEAT, [*self.figures(), self.worker_id])
+
+    def _execute(self, sql: str, parameters: list) -> bool:
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = psycopg.connect(conninfo(), autocommit=True, application_name="holdfast leases")
+            self._connection.execute(sql, parameters)
+            return True
+        except psycopg.Error as error:
+            log.warning("worker %s: leases could not be renewed: %s", self.worker_id, error)
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+            return False

@@ -1,0 +1,158 @@
+"""Loops. The frame row holds the cursor and the open iterations; items lie in chunks of a hundred; an iteration that waits
+keeps its place. Beginning iteration 10,000 reads and writes what beginning iteration 10 does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from .execution import Execution, Group, Scope, StepFailed, Unstorable
+from .expressions import ExpressionError
+from .journal import Row
+from .memory import CHUNK, VALUES, FrameState
+from .plan import Node
+from .steps.base import StepError
+from .steps.loop import MOST_ITERATIONS
+
+CHUNK_SIZE = 100
+
+
+async def run_loop(
+    execution: Execution, node: Node, path: str, scope: Scope, group: Group, sequence: Callable[..., Any]
+) -> dict[str, Any]:
+    """Run the iterations that are left. Returns the loop's output: `{"count", "succeeded", "failed", "results"?}`.
+    Raises StepError for bad items, StepFailed for a failed iteration."""
+    loop = _Loop(execution, node, path, scope)
+    await loop.begin()
+    inner = Group(group)
+    width = node.concurrency if loop.frame.total is None else min(node.concurrency, max(loop.left(), 1))
+
+    async def lane() -> None:
+        while (index := loop.next()) is not None:
+            inner.check()
+            iteration = scope.iteration(f"{path}[{index}]", await loop.item(index), index, node.callbacks)
+            if node.condition is not None and not loop.goes_on(iteration):
+                loop.over(index)
+                return
+            await sequence(execution, node.body, f"{path}[{index}]/", iteration, inner)
+            loop.ended(index, iteration)
+            await execution.breathe()
+
+    await execution.together([lane] * width, inner)
+    return await loop.output()
+
+
+class _Loop:
+    def __init__(self, execution: Execution, node: Node, path: str, scope: Scope):
+        self.execution, self.node, self.path, self.scope = execution, node, path, scope
+        self.again: list[int] = []
+        self.items: list[Any] | None = None
+        self.chunks: dict[int, list[Any]] = {}
+
+    async def begin(self) -> None:
+        """Find the frame, or evaluate the items and make it."""
+        frame = self.execution.memory.frames.get(self.path)
+        if frame is not None:
+            self.frame, self.again = frame, sorted(frame.open)
+            return
+        if self.node.items is not None:
+            self.items = self._evaluate_items()
+        self.frame = FrameState(1, "loop", None if self.items is None else len(self.items))
+        self.execution.memory.frames[self.path] = self.frame
+        self.execution.add(self._frame_row(), *self._chunk_rows())
+
+    def _evaluate_items(self) -> list[Any]:
+        try:
+            items = self.node.items.evaluate(self.scope.names)
+        except ExpressionError as wrong:
+            raise StepError(str(wrong), field="config.items") from None
+        if not isinstance(items, list):
+            raise StepError("The loop needs a list to go through.", field="config.items")
+        if len(items) > MOST_ITERATIONS:
+            raise StepError(f"The list has {len(items):,} items; at most {MOST_ITERATIONS:,}.", field="config.items")
+        return items
+
+    def _chunk_rows(self) -> list[Row]:
+        items = self.items or []
+        return [
+            ("chunk", (self.execution.run.id, self.path, 1, n, json.dumps(items[n * CHUNK_SIZE : (n + 1) * CHUNK_SIZE])))
+            for n in range((len(items) + CHUNK_SIZE - 1) // CHUNK_SIZE)
+        ]
+
+    def _frame_row(self) -> Row:
+        frame = self.frame
+        return "frame", (self.execution.run.id, self.path, 1, "loop", frame.total, frame.cursor,
+                         json.dumps(frame.open), frame.succeeded, frame.failed)
+
+    def left(self) -> int:
+        return len(self.again) + self.frame.total - self.frame.cursor
+
+    def next(self) -> int | None:
+        """The next iteration to run: one that was open, else the one at the cursor."""
+        if self.again:
+            return self.again.pop(0)
+        frame = self.frame
+        if frame.total is not None and frame.cursor >= frame.total:
+            return None
+        if frame.total is None and frame.cursor >= self.node.limit:
+            raise self._too_many()
+        index = frame.cursor
+        frame.cursor += 1
+        frame.open.append(index)
+        self.execution.add(self._frame_row())
+        return index
+
+    def _too_many(self) -> StepFailed:
+        words = f"The loop reached its bound of {self.node.limit:,} iterations."
+        return StepFailed({"step": self.node.id, "name": self.node.name, "path": self.path, "field": "config.max", "message": words})
+
+    async def item(self, index: int) -> Any:
+        if self.frame.total is None:
+            return None
+        if self.items is not None:
+            return self.items[index]
+        n = index // CHUNK_SIZE
+        if n not in self.chunks:
+            rows = await self.execution.services.query(CHUNK, [self.execution.run.id, self.path, 1, n])
+            self.chunks = {n: rows[0][0]}
+        return self.chunks[n][index % CHUNK_SIZE]
+
+    def goes_on(self, iteration: Scope) -> bool:
+        """Whether a while loop runs this iteration."""
+        try:
+            value = self.node.condition.evaluate(iteration.names)
+        except ExpressionError as wrong:
+            raise self._wrong(str(wrong), "config.while") from None
+        if type(value) is not bool:
+            raise self._wrong("The while expression is neither true nor false.", "config.while")
+        return value
+
+    def over(self, index: int) -> None:
+        """A while loop's condition has become false: the iteration did not take place."""
+        self.frame.open.remove(index)
+        self.frame.cursor -= 1
+
+    def ended(self, index: int, iteration: Scope) -> None:
+        self.frame.open.remove(index)
+        self.frame.succeeded += 1
+        if self.node.collect is not None:
+            try:
+                value = self.execution.dump(self.node.collect.evaluate(iteration.names))
+            except (ExpressionError, Unstorable) as wrong:
+                raise self._wrong(str(wrong), "config.collect") from None
+            self.execution.add(("value", (self.execution.run.id, self.path, 1, index, value)))
+        if self.frame.cursor == self.frame.total and not self.again:
+            self.execution.add(self._frame_row())
+
+    def _wrong(self, message: str, field: str) -> StepFailed:
+        return StepFailed({"step": self.node.id, "name": self.node.name, "path": self.path, "field": field, "message": message})
+
+    async def output(self) -> dict[str, Any]:
+        frame = self.frame
+        output: dict[str, Any] = {"count": frame.cursor, "succeeded": frame.succeeded, "failed": frame.failed}
+        if self.node.collect is not None:
+            await self.execution.commit()
+            rows = await self.execution.services.query(VALUES, [self.execution.run.id, self.path, 1])
+            output["results"] = [value for _, value in rows]
+        return output

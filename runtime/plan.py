@@ -1,0 +1,169 @@
+"""A version made ready to run: nodes with compiled expressions and parsed policies. Made once per version and process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .definition import children
+from .durations import parse_duration
+from .expressions import Expression, ValueTemplate, compile, compile_template, compile_value
+from .retry import RetryPolicy
+from .steps import step_types
+from .steps.base import StepType
+from .steps.fields import widget_of
+
+DEFAULT_TIMEOUT = 60.0
+
+
+@dataclass(slots=True)
+class Lane:
+    id: str
+    when: Expression | None
+    nodes: list[Node]
+
+
+@dataclass(slots=True)
+class Node:
+    """One step. `config` renders to the step's config; expression fields keep their source text."""
+
+    id: str
+    type: str
+    name: str
+    step: StepType
+    config: ValueTemplate
+    off: bool = False
+    lanes: list[Lane] = field(default_factory=list)
+    body: list[Node] = field(default_factory=list)
+    items: Expression | None = None
+    condition: Expression | None = None
+    collect: Expression | None = None
+    limit: int = 0
+    concurrency: int = 1
+    retry: RetryPolicy = RetryPolicy()
+    timeout: float = DEFAULT_TIMEOUT
+    interrupted: Any = "repeat"
+    on_error: str = "fail"
+    error_lane: list[Node] = field(default_factory=list)
+    callbacks: dict[str, str] = field(default_factory=dict)
+    """In a loop: callback steps of the body -> their path below the iteration."""
+
+
+@dataclass(slots=True)
+class Plan:
+    version_id: int
+    number: int | None
+    workflow_id: int
+    workflow_name: str
+    team_id: int
+    title: Any
+    nodes: list[Node]
+    referenced: frozenset[str]
+    """Ids of the steps whose outputs any expression reads; a resume loads no others."""
+    always: frozenset[str]
+    """Ids of the conditions, whose output is the lane they chose."""
+    callbacks: dict[str, str]
+    """Callback steps outside loops -> their path."""
+
+
+def make_plan(
+    definition: dict[str, Any], *, version_id: int = 0, number: int | None = None, workflow_id: int = 0,
+    workflow_name: str = "", team_id: int = 0,
+) -> Plan:
+    """Compile a definition that has no structural problems."""
+    maker = _Maker()
+    title = compile_template(definition.get("title") or "")
+    maker.note(title)
+    nodes = maker.nodes(definition.get("steps") or [])
+    return Plan(
+        version_id, number, workflow_id, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
+        frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""),
+    )
+
+
+def _callbacks(steps: list[dict[str, Any]], prefix: str) -> dict[str, str]:
+    """Callback steps that run once in this sequence -> their path; loops are asked for their own."""
+    found: dict[str, str] = {}
+    for step in steps:
+        if step["type"] == "callback":
+            found[step["id"]] = prefix + step["id"]
+        if step["type"] != "loop":
+            for name, inner in children(step):
+                found |= _callbacks(inner, f"{prefix}{step['id']}/{name}/")
+    return found
+
+
+class _Maker:
+    def __init__(self) -> None:
+        self.referenced: set[str] = set()
+        self.conditions: set[str] = set()
+
+    def nodes(self, steps: list[dict[str, Any]]) -> list[Node]:
+        return [self.node(step) for step in steps]
+
+    def node(self, step: dict[str, Any]) -> Node:
+        kind = step_types()[step["type"]]
+        raw = kind.Config.model_validate(step.get("config") or {}).model_dump(by_alias=True, mode="json")
+        node = Node(step["id"], step["type"], step.get("name") or step["id"], kind, self.config(kind, raw))
+        node.off = bool(step.get("off"))
+        node.retry = RetryPolicy.of(step.get("retry"))
+        if step.get("timeout"):
+            node.timeout = parse_duration(step["timeout"]).total_seconds()
+        node.interrupted = step.get("on_interrupted") or kind.interrupted(raw)
+        self.check_first(node.interrupted)
+        node.lanes = [
+            Lane(branch["id"], self.expression(branch.get("when")), self.nodes(branch.get("steps") or []))
+            for branch in step.get("branches") or ()
+        ]
+        node.body = self.nodes(step.get("steps") or [])
+        if step["type"] == "condition":
+            self.conditions.add(step["id"])
+        if step["type"] == "loop":
+            node.items, node.condition = self.expression(raw.get("items")), self.expression(raw.get("while"))
+            node.callbacks = _callbacks(step.get("steps") or [], "")
+            node.collect, node.limit, node.concurrency = self.expression(raw.get("collect")), raw["max"], raw["concurrency"]
+        on_error = step.get("on_error") or "fail"
+        node.on_error = "lane" if isinstance(on_error, dict) else on_error
+        node.error_lane = self.nodes(on_error["steps"]) if isinstance(on_error, dict) else []
+        return node
+
+    def config(self, kind: StepType, raw: dict[str, Any]) -> ValueTemplate:
+        """Templates are compiled; the fields that hold expressions stay text, for the step to evaluate."""
+        fields = {info.alias or name: widget_of(info) for name, info in kind.Config.model_fields.items()}
+        expressions = {name: raw[name] for name, widget in fields.items() if widget == "expression"}
+        for source in expressions.values():
+            self.expression(source)
+        template = compile_value({name: value for name, value in raw.items() if name not in expressions})
+        self.note(template)
+        return _WithExpressions(template, expressions) if expressions else template
+
+    def check_first(self, interrupted: Any) -> None:
+        if isinstance(interrupted, dict):
+            self.note(compile_value(interrupted["check"]["request"]))
+            self.expression(interrupted["check"].get("output"))
+            self.expression(interrupted["check"]["happened"])
+
+    def expression(self, source: str | None) -> Expression | None:
+        if not source:
+            return None
+        compiled = compile(source)
+        self.note(compiled)
+        return compiled
+
+    def note(self, compiled: Any) -> None:
+        for path in compiled.references:
+            if path[0] == "steps":
+                # A path that ends at `steps` may read any of them.
+                self.referenced.add(str(path[1]) if len(path) > 1 else "*")
+
+
+class _WithExpressions:
+    """A rendered config beside the expression sources that are kept as they are."""
+
+    __slots__ = ("template", "sources", "is_static")
+
+    def __init__(self, template: ValueTemplate, sources: dict[str, Any]):
+        self.template, self.sources, self.is_static = template, sources, template.is_static
+
+    def render(self, names: Any) -> dict[str, Any]:
+        return {**self.template.render(names), **self.sources}

@@ -1,0 +1,65 @@
+"""Freezing a definition: publishing makes it live, a snapshot pins the test run of a draft."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+
+from .audit import record
+from .clock import business_now
+from .definition import FORMAT, digest, require
+from .models import Trigger, Version, Workflow
+from .triggers import trigger_kinds
+
+
+@transaction.atomic
+def publish(workflow: Workflow, definition: dict[str, Any], *, note: str = "", user=None) -> Version:
+    """Freeze the definition as the next version and make it live. Raises DefinitionError with every problem."""
+    require(definition)
+    workflow = Workflow.objects.select_for_update().get(pk=workflow.pk)
+    newest = Version.objects.filter(workflow=workflow).aggregate(Max("number"))["number__max"] or 0
+    version = Version.objects.create(
+        workflow=workflow, number=newest + 1, format=FORMAT, definition=definition, hash=digest(definition), note=note,
+        created_by=user,
+    )
+    make_live(workflow, version, user=user)
+    return version
+
+
+@transaction.atomic
+def make_live(workflow: Workflow, version: Version | None, *, user=None) -> None:
+    """Let new runs start on this version; None takes the workflow offline. Runs in flight stay on theirs."""
+    workflow.live_version = version
+    workflow.name = version.definition["name"] if version else workflow.name
+    workflow.save(update_fields=["live_version", "name"])
+    _sync_triggers(workflow, version.definition["triggers"] if version and "triggers" in version.definition else [])
+    record("publish" if version else "take_offline", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id,
+           detail={"version": version.number if version else None})
+
+
+def snapshot(workflow: Workflow, definition: dict[str, Any], *, user=None) -> Version:
+    """The unnumbered version of exactly this definition, made once. Raises DefinitionError."""
+    require(definition)
+    version, _ = Version.objects.get_or_create(
+        workflow=workflow, hash=digest(definition), number=None,
+        defaults={"format": FORMAT, "definition": definition, "created_by": user},
+    )
+    return version
+
+
+def _sync_triggers(workflow: Workflow, declared: list[dict[str, Any]]) -> None:
+    """One row per declared trigger, found by its id so that its address stays; the others are disabled."""
+    now = business_now()
+    for item in declared:
+        config = item.get("config") or {}
+        trigger, _ = Trigger.objects.get_or_create(workflow=workflow, key=item["id"], defaults={"type": item["type"]})
+        unchanged = trigger.enabled and trigger.type == item["type"] and trigger.config == config
+        trigger.type, trigger.config, trigger.enabled = item["type"], config, True
+        if not (unchanged and trigger.next_at):
+            trigger.next_at = trigger_kinds()[item["type"]].next_after(config, now)
+        trigger.save()
+    Trigger.objects.filter(workflow=workflow).exclude(key__in=[item["id"] for item in declared]).update(
+        enabled=False, next_at=None
+    )

@@ -1,0 +1,84 @@
+"""The only way in: every run begins here, as a run row and a dispatch row in one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+
+from .doorbell import ring_after_commit
+from .models import Run, Version
+
+# Make runs and their dispatch rows; an idempotency key that is taken makes nothing. Returns (id, key) of the new ones.
+INSERT_RUNS = """
+with fresh as (
+    insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
+                     created_at, started_by_id, rerun_of_id)
+    select %(workflow)s, %(version)s, %(trigger)s, item.key, item.hash, item.input::jsonb, 'open', '', %(test)s,
+           holdfast_now(), %(user)s, %(rerun_of)s
+    from unnest(%(keys)s::text[], %(hashes)s::text[], %(inputs)s::text[]) as item(key, hash, input)
+    on conflict (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null do nothing
+    returning id, idempotency_key, created_at
+), queued as (
+    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
+    select id, %(version)s, 'ready', created_at, 0, 0, 0, false, 0 from fresh
+)
+select id, idempotency_key from fresh
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The run, and whether this call made it."""
+
+    run_id: int
+    created: bool
+
+
+class IdempotencyConflict(Exception):
+    """The key was used before, with another input."""
+
+
+def start(
+    version: Version, *, trigger_key: str, input: dict[str, Any], idempotency_key: str | None = None,
+    input_hash: str = "", user=None, test: bool = False, rerun_of: Run | None = None,
+) -> Started:
+    """Start one run of a version, or find the one that this key started before.
+
+    `input` is what expressions call `trigger`; the caller has checked that it is storable JSON.
+    """
+    rows = insert_runs(version, [(input, idempotency_key, input_hash)], trigger_key, user, test, rerun_of)
+    if rows:
+        return Started(rows[0][0], True)
+    run = Run.objects.values("id", "input_hash").get(
+        workflow_id=version.workflow_id, trigger_key=trigger_key, idempotency_key=idempotency_key
+    )
+    if run["input_hash"] != input_hash:
+        raise IdempotencyConflict(f"The idempotency key {idempotency_key!r} was used with another input.")
+    return Started(run["id"], False)
+
+
+def start_many(version: Version, items: Sequence[tuple[dict[str, Any], str | None]], *, trigger_key: str) -> list[int]:
+    """Start a run for each (input, idempotency key) in one statement. Returns the ids of the runs that were made."""
+    rows = insert_runs(version, [(input, key, "") for input, key in items], trigger_key)
+    return [run_id for run_id, _ in rows]
+
+
+def insert_runs(
+    version: Version, items: Sequence[tuple[dict[str, Any], str | None, str]], trigger_key: str, user=None,
+    test: bool = False, rerun_of: Run | None = None,
+) -> list[tuple[int, str | None]]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(INSERT_RUNS, {
+            "workflow": version.workflow_id, "version": version.pk, "trigger": trigger_key, "test": test,
+            "user": user.pk if user else None, "rerun_of": rerun_of.pk if rerun_of else None,
+            "inputs": [json.dumps(item[0], allow_nan=False) for item in items],
+            "keys": [item[1] for item in items], "hashes": [item[2] for item in items],
+        })
+        rows = cursor.fetchall()
+        if rows:
+            ring_after_commit()
+    return rows

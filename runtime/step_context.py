@@ -1,0 +1,101 @@
+"""The context that a step runs in: its rendered config, its names, and the door to the journal."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from . import failpoints
+from .execution import Execution, Group, Scope, Unstorable
+from .expressions import ExpressionError, compile
+from .journal import Row
+from .memory import Place
+from .plan import Node
+from .states import AttemptOutcome
+from .steps.base import Attempt, Connection, Done, StepError
+
+
+class StepContext:
+    """Implements `runtime.steps.base.Context`."""
+
+    def __init__(self, execution: Execution, node: Node, path: str, scope: Scope, group: Group, place: Place):
+        self._execution, self.scope, self._group, self.place = execution, scope, group, place
+        self.node, self.path, self.names = node, path, scope.names
+        self.run_id, self.step_id, self.step_name = execution.run.id, node.id, node.name
+        self.test = execution.run.test
+        self.take = place.take
+        self.config: dict[str, Any] = {}
+        self.began_at: datetime = execution.services.now()
+        self.lines: list[Row] = []
+        self.open: tuple[str, int] | None = None
+        self.cost = None
+
+    @property
+    def key(self) -> tuple[int, str, str, int]:
+        """The leading columns of the rows about this step."""
+        return self.run_id, self.scope.path, self.path, self.take
+
+    def render(self) -> None:
+        """Render the config with the names as they are now. Raises StepError that names what could not be evaluated."""
+        try:
+            self.config = self.node.config.render(self.names)
+        except ExpressionError as wrong:
+            raise StepError(str(wrong), field="config") from None
+
+    def evaluate(self, expression: str, **more: Any) -> Any:
+        try:
+            return compile(expression).evaluate({**self.names, **more} if more else self.names)
+        except ExpressionError as wrong:
+            raise StepError(str(wrong)) from None
+
+    async def connection(self, name: str) -> Connection:
+        execution = self._execution
+        connection = await execution.services.connection(execution.plan.team_id, name)
+        execution.masker.add(value for value in connection.secret.values() if isinstance(value, str))
+        return connection
+
+    async def begin(self, request: Any, operation: str = "call") -> Attempt:
+        self._group.check()
+        failpoints.hit("attempt.before")
+        n = max((past.n for past in self.place.attempts), default=0) + 1
+        if self.open:
+            n = self.open[1] + 1
+            self.lines.append(self.settled(AttemptOutcome.ANSWERED))
+        token = self._execution.claim.token
+        rows, self.lines = self.lines, []
+        try:
+            dumped = self._execution.dump(request)
+        except Unstorable as wrong:
+            raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
+        await self._execution.commit(*rows, ("attempt", (*self.key, n, operation, token, dumped)))
+        self.open = (operation, n)
+        failpoints.hit("attempt.after")
+        return Attempt(n, self.idempotency_key(operation), self.node.timeout)
+
+    def idempotency_key(self, operation: str) -> str:
+        """The same in every attempt of a take; the run's creation time keeps two installations apart."""
+        run = self._execution.run
+        text = f"{run.id}|{run.created_at.isoformat()}|{self.path}|{self.take}|{operation}"
+        return f"hf-{run.id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    def settled(self, outcome: AttemptOutcome, done: Done | StepError | None = None, error: str | None = None) -> Row:
+        """The row that settles the open attempt."""
+        response = None
+        if done is not None and done.response is not None:
+            try:
+                response = self._execution.dump(done.response)
+            except Unstorable as wrong:
+                error = error or str(wrong)
+        cost = getattr(done, "cost", None)
+        if cost is not None:
+            self.cost = cost + (self.cost or 0)
+            self._execution.has_costs = True
+        masked = None if error is None else self._execution.masker.mask(error)[:4000].replace("\x00", "\ufffd")
+        _, n = self.open
+        self.open = None
+        return "settle", (*self.key, n, outcome, response, masked, cost,
+                          getattr(done, "tokens_in", None), getattr(done, "tokens_out", None))
+
+    def log(self, text: str, level: str = "info", data: Any = None) -> None:
+        self.lines.append(self._execution.log(self.path, text, level, data))

@@ -1,0 +1,87 @@
+"""Ending waits from outside. Who resolves first wins; everybody else is told that somebody was first.
+
+Wait registration, signal, time-out, cancel and release all take the run's dispatch row first. So a signal either sees
+the wait, or is stored before the wait is registered and found by it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.db import connection, transaction
+
+from .doorbell import ring_after_commit
+
+# The run's only lock. No row: the run has ended.
+LOCK = "select state from dispatch where run_id = %s for no key update"
+# Open -> resolved, once.
+RESOLVE = """
+update wait set state = 'resolved', outcome = %s::jsonb, resolved_at = holdfast_now()
+where id = %s and state = 'open' returning run_id
+"""
+# Tell whoever advances the run: an owner by the count of wakes, everybody by the due time.
+WAKE = """
+update dispatch set wakes = wakes + 1,
+    state = case when state = 'claimed' then state else 'ready' end,
+    due_at = case when state = 'claimed' then due_at else least(due_at, holdfast_now()) end
+where run_id = %s
+"""
+KEEP_SIGNAL = """
+insert into signal (run_id, path, dedupe, payload, received_at) values (%s, %s, %s, %s::jsonb, holdfast_now())
+on conflict (run_id, path, dedupe) do nothing returning id
+"""
+OPEN_CALLBACK = "select id from wait where run_id = %s and path = %s and kind = 'callback' and state = 'open'"
+
+
+def lock(run_id: int) -> str | None:
+    """Take the run's lock until the end of the transaction. Returns the dispatch state, None when the run has ended."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, [run_id])
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+@transaction.atomic
+def resolve(wait_id: int, outcome: dict[str, Any]) -> bool:
+    """Resolve an open wait and wake its run. False: somebody was first, or the run has ended."""
+    with connection.cursor() as cursor:
+        cursor.execute("select run_id from wait where id = %s", [wait_id])
+        row = cursor.fetchone()
+    return bool(row) and lock(row[0]) is not None and resolve_locked(wait_id, outcome)
+
+
+def resolve_locked(wait_id: int, outcome: dict[str, Any]) -> bool:
+    """As `resolve`, for callers that hold the run's lock already."""
+    with connection.cursor() as cursor:
+        cursor.execute(RESOLVE, [json.dumps(outcome, allow_nan=False), wait_id])
+        row = cursor.fetchone()
+    if row is None:
+        return False
+    wake(row[0])
+    return True
+
+
+def wake(run_id: int) -> None:
+    """Have the run looked at, now. The caller holds its lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAKE, [run_id])
+    ring_after_commit(run_id)
+
+
+@transaction.atomic
+def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
+    """Keep an outside event for a place of a run, and hand it to the callback that waits there. False: came before,
+    or the run has ended."""
+    if lock(run_id) is None:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(KEEP_SIGNAL, [run_id, path, dedupe, json.dumps(payload, allow_nan=False)])
+        kept = cursor.fetchone()
+        if kept is None:
+            return False
+        cursor.execute(OPEN_CALLBACK, [run_id, path])
+        waiting = cursor.fetchone()
+        if waiting and resolve_locked(waiting[0], {"by": "signal", "payload": payload}):
+            cursor.execute("update signal set wait_id = %s where id = %s", [waiting[0], kept[0]])
+    return True
