@@ -69,7 +69,7 @@ def moment(value: datetime | None) -> SafeString | str:
         return ""
     local = timezone.localtime(value)
     day = f"{local:%a} {local.day} {local:%b}" + ("" if local.year == timezone.localtime().year else f" {local.year}")
-    return format_html('<time datetime="{}" title="{}">{}, {:%H:%M}</time>', _iso(value), _full(value), day, local)
+    return format_html('<time datetime="{}" title="{}">{}, {}</time>', _iso(value), _full(value), day, f"{local:%H:%M}")
 
 
 @register.filter
