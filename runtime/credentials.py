@@ -71,6 +71,15 @@ KINDS: dict[str, Kind] = {
             ),
         ),
         Kind(
+            "signing",
+            "Signing secret",
+            "Checks the signature of the webhooks that another system sends",
+            (
+                Field("secret", "Secret", secret=True),
+                Field("previous", "Earlier secret", secret=True, required=False, help="Honoured too, while a new one is brought in."),
+            ),
+        ),
+        Kind(
             "openai",
             "OpenAI-compatible",
             "OpenAI, and the many servers that speak its chat completions",

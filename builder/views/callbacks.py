@@ -1,0 +1,51 @@
+"""Callbacks: another system reports back to the run that called it. The address carries its own signature."""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
+
+from builder.bodies import BodyRefused, parse_body, read_body
+from builder.replies import error, try_later
+from runtime.tokens import callback_verified
+from runtime.waits import signal
+
+LONGEST_KEY = 255
+
+
+@csrf_exempt
+def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> HttpResponse:
+    """POST JSON, or nothing. 202: kept, also when the run does not wait for it yet; 200: came before, or the run has ended.
+
+    The same Idempotency-Key, or without one the same body, is the same report.
+    """
+    if request.method != "POST":
+        return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
+    if not callback_verified(run_id, path, signature):
+        return error(404, "There is no callback at this address.")
+    try:
+        body = read_body(request)
+        payload = parse_body(body, request.headers.get("Content-Type", "")) if body.strip() else None
+        kept = signal(run_id, path, payload, _dedupe(request, body))
+    except BodyRefused as refused:
+        return error(refused.status, refused.message)
+    except (OperationalError, InterfaceError):
+        return try_later("This cannot be taken on just now. Send it again.", 10)
+    return JsonResponse({"kept": kept}, status=202 if kept else 200)
+
+
+def _dedupe(request: HttpRequest, body: bytes) -> str:
+    sent = request.headers.get("Idempotency-Key", "").strip()
+    if len(sent) > LONGEST_KEY or "\x00" in sent:
+        raise BodyRefused(400, f"The Idempotency-Key is longer than {LONGEST_KEY} characters.")
+    return f"key:{sent}" if sent else f"body:{hashlib.sha256(body).hexdigest()}"
+
+
+urlpatterns = [
+    path("callbacks/<int:run_id>/<str:signature>/<path:path>/", callback, name="callback"),
+    path("callbacks/<int:run_id>/<str:signature>/<path:path>", callback, name="callback_no_slash"),
+]

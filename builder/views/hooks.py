@@ -1,0 +1,135 @@
+"""Webhooks: a request of another system becomes a run, once, or is refused with the reason.
+
+The answer is 202 only after the run is committed. Whatever keeps us from that is a 503, so that the sender comes again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path, reverse
+from django.views.decorators.csrf import csrf_exempt
+
+from builder.bodies import BodyRefused, parse_body, parse_pairs, read_body
+from builder.replies import error, try_later
+from runtime.clock import business_now
+from runtime.expressions import EvaluationError, compile
+from runtime.jsonvalues import BadJson, check_json
+from runtime.models import Trigger
+from runtime.starts import IdempotencyConflict, Started, start
+from runtime.triggers.signing import SecretUnavailable, signing_secrets
+from runtime.triggers.signatures import NotSigned, verify
+
+NOT_HERE = "There is no webhook at this address."
+NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie"})
+LONGEST_KEY = 255
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,64}")
+
+
+@csrf_exempt
+def hook(request: HttpRequest, token: str) -> HttpResponse:
+    """POST -> 202 `{"run": id, "url": address}`; 200 and the same run for an event that came before.
+
+    A paused workflow answers 503, so that a sender that tries again loses nothing.
+    """
+    if request.method != "POST":
+        return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
+    try:
+        return _receive(request, token)
+    except BodyRefused as refused:
+        return error(refused.status, refused.message)
+    except NotSigned as refused:
+        return error(401, str(refused))
+    except IdempotencyConflict:
+        return error(409, "This Idempotency-Key was used before, with another body.")
+    except (OperationalError, InterfaceError, SecretUnavailable):
+        return try_later("This cannot be taken on just now. Send it again.", 10)
+
+
+def _receive(request: HttpRequest, token: str) -> HttpResponse:
+    trigger = _find(token)
+    if trigger is None:
+        return error(404, NOT_HERE)
+    body = read_body(request)
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    _check_signature(trigger, headers, body)
+    if trigger.workflow.paused:
+        return try_later("This flow is paused. Send it again later.", 60)
+    event = _event(request, trigger, headers, body)
+    try:
+        key, input_hash = _key(trigger, event, headers, body)
+    except EvaluationError as problem:
+        return error(400, f"The webhook cannot tell which event this is: {problem}", [_problem(trigger, str(problem))])
+    return _answer(start(
+        trigger.workflow.live_version, trigger_key=trigger.key, input=event, idempotency_key=key, input_hash=input_hash
+    ))
+
+
+def _find(token: str) -> Trigger | None:
+    """The webhook, if it takes requests. Disabled, deleted, unpublished and unknown look the same from outside."""
+    if not _TOKEN.fullmatch(token):
+        return None
+    return (
+        Trigger.objects.select_related("workflow__live_version")
+        .filter(token=token, type="webhook", enabled=True)
+        .filter(workflow__deleted_at=None, workflow__live_version__isnull=False)
+        .first()
+    )
+
+
+def _check_signature(trigger: Trigger, headers: dict[str, str], body: bytes) -> None:
+    kind = (trigger.config.get("signature") or {}).get("kind", "none")
+    if kind != "none":
+        verify(kind, signing_secrets(trigger), headers, body, business_now())
+
+
+def _event(request: HttpRequest, trigger: Trigger, headers: dict[str, str], body: bytes) -> dict[str, Any]:
+    """What expressions call `trigger`."""
+    value = parse_body(body, headers.get("content-type", ""), trigger.config.get("format", "json"))
+    query = parse_pairs(request.META.get("QUERY_STRING", "").encode("utf-8", "surrogateescape"), "query")
+    kept = {name: text for name, text in headers.items() if name not in NEVER_KEPT}
+    try:
+        check_json(kept, "headers")
+    except BadJson as problem:
+        raise BodyRefused(400, f"The {problem}") from None
+    return {"body": value, "headers": kept, "query": query, "method": "POST"}
+
+
+def _key(trigger: Trigger, event: dict[str, Any], headers: dict[str, str], body: bytes) -> tuple[str | None, str]:
+    """(idempotency key, input hash). The workflow's own rule comes first; for null, and without a rule, the sender's
+    Idempotency-Key holds, which must not come again with another body. The two can never be taken for each other."""
+    if source := trigger.config.get("dedupe"):
+        value = compile(source).evaluate({**event, "trigger": event})
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
+            return _bounded("event", text), ""
+    sent = headers.get("idempotency-key", "").strip()
+    if len(sent) > LONGEST_KEY:
+        raise BodyRefused(400, f"The Idempotency-Key is longer than {LONGEST_KEY} characters.")
+    return (f"key:{sent}", hashlib.sha256(body).hexdigest()) if sent else (None, "")
+
+
+def _bounded(kind: str, text: str) -> str:
+    """Index entries are limited in length; texts from outside are not."""
+    return f"{kind}:{text}" if len(text) <= LONGEST_KEY else f"{kind}-sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _problem(trigger: Trigger, message: str) -> dict[str, str]:
+    return {"step": trigger.key, "field": "config.dedupe", "message": message}
+
+
+def _answer(started: Started) -> HttpResponse:
+    url = settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[started.run_id])
+    return JsonResponse({"run": started.run_id, "url": url}, status=202 if started.created else 200)
+
+
+urlpatterns = [
+    path("hooks/<str:token>/", hook, name="hook"),
+    path("hooks/<str:token>", hook, name="hook_no_slash"),
+]
