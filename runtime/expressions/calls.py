@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import syntax
@@ -78,13 +79,12 @@ def _bound(called: Function, codes: list[Code], texts: list[str], site: Site, ch
             raise site.problem(error.message) from None
         return _failing(site, error.message)
     operand = codes[0].run
-    kinds_text = texts
 
     def call(run: Evaluation) -> Any:
         value = operand(run)
         if type(value) is str:
             return test(run, value)
-        raise _unfit(called, [value, ""], kinds_text, site)
+        raise _unfit(called, [value, ""], texts, site)
 
     return call
 
@@ -115,14 +115,19 @@ def _unfit(called: Function, values: list[Any], texts: list[str], site: Site) ->
         if not fitting:
             break
         signatures = fitting
-    wanted = " or ".join(dict.fromkeys(kind_in_words(signature[index]) for signature in signatures))
+    wanted = _either(dict.fromkeys(kind_in_words(signature[index]) for signature in signatures))
     return site.error("type", f"{text} is {in_words(value)}, and {called.shown} needs {wanted} there.{_remedy(value, text)}")
+
+
+def _either(kinds: Iterable[str]) -> str:
+    *others, last = kinds
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _remedy(value: Any, text: str) -> str:
     name = text[1:-1]
     if value is None:
-        return f" Check `{name} != null` first."
+        return "" if name == "null" else f" Check `{name} != null` first, or give a default."
     if type(value) is Optional:
         return f" It may be absent: give a default, {name}.orValue(...)."
     return ""

@@ -62,5 +62,5 @@ def written(source: str, node: syntax.Node) -> str:
 
 
 def quoted(text: str) -> str:
-    text = " ".join(text.split())
+    text = " ".join(text[:200].split())
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"

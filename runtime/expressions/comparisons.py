@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import limits, operators
@@ -11,6 +12,7 @@ from .fuel import Evaluation
 from .values import NUMBERS, NUMBERS_AND_TIMES, Duration, Optional, Timestamp, in_words
 
 _LONGEST_FREE = 256  # comparing with a constant text up to this length is not worth charging for
+_FREE = frozenset({type(None), bool, int, float, str})
 
 
 class Operands(NamedTuple):
@@ -34,42 +36,33 @@ def binary(symbol: str, operands: Operands) -> Closure:
 
 
 def _equality(wanted: bool, operands: Operands) -> Closure:
-    left, right = operands.left.run, operands.right.run
-    for constant, other in ((operands.right, left), (operands.left, right)):
-        if constant.is_constant:
-            special = _equality_with(constant.value, other, wanted)
-            if special is not None:
-                return special
-    site = operands.site
+    left, right, site = operands.left.run, operands.right.run, operands.site
 
-    def equality(run: Evaluation) -> bool:
+    def general(run: Evaluation, a: Any, b: Any) -> bool:
         try:
-            return operators.equal(run, left(run), right(run)) is wanted
+            return operators.equal(run, a, b) is wanted
         except EvaluationError as error:
             raise site.located(error)
 
-    return equality
+    for constant, other in ((operands.right, left), (operands.left, right)):
+        if constant.is_constant and type(constant.value) in _FREE:
+            return _equality_with(constant.value, other, wanted, general)
+    return lambda run: general(run, left(run), right(run))
 
 
-def _equality_with(constant: Any, other: Closure, wanted: bool) -> Closure | None:
+def _equality_with(constant: Any, other: Closure, wanted: bool, general: Callable[..., bool]) -> Closure:
+    """For a constant of a simple kind, on either side."""
     kind = type(constant)
-    if constant is None or kind is bool:
-        return lambda run: (other(run) is constant) is wanted
-    if kind is str and len(constant) <= _LONGEST_FREE:
+    if kind is str and len(constant) > _LONGEST_FREE:
+        return lambda run: general(run, other(run), constant)
 
-        def equals_text(run: Evaluation) -> bool:
-            value = other(run)
-            return (type(value) is str and value == constant) is wanted
+    def equals_constant(run: Evaluation) -> bool:
+        value = other(run)
+        if type(value) is kind:
+            return (value == constant) is wanted
+        return general(run, value, constant)
 
-        return equals_text
-    if kind in NUMBERS:
-
-        def equals_number(run: Evaluation) -> bool:
-            value = other(run)
-            return (type(value) in NUMBERS and value == constant) is wanted
-
-        return equals_number
-    return None
+    return equals_constant
 
 
 def _relation(symbol: str, operands: Operands) -> Closure:
@@ -166,7 +159,7 @@ def _remedy(a: Any, b: Any, operands: Operands, target: str) -> str:
     for value, other, text in ((a, b, operands.left_text), (b, a, operands.right_text)):
         name = text[1:-1]
         if value is None:
-            return f". It is empty: check `{name} != null` first."
+            return "." if name == "null" else f". Check `{name} != null` first, or give a default."
         if type(value) is Optional:
             return f". It may be absent: give a default, {name}.orValue(...)."
         if type(value) is str and type(other) in (Timestamp, Duration):

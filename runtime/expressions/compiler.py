@@ -94,8 +94,6 @@ def _chain(compiler: Compiler, node: syntax.Select | syntax.Index) -> Code:
         return type_value
     compiler.cost += 1
     bottom, links = paths.segments(compiler.source, node, compiler.build)
-    if len(links) > limits.CHAIN:
-        raise compiler.site(node).problem(f"This hangs together over more than {limits.CHAIN} parts. Split it.")
     if type(bottom) is syntax.Name and compiler.slot(bottom.name) is None and bottom.name not in TYPE_NAMES:
         return Code(paths.read_from_name(bottom.name, links, compiler.site(bottom)))
     base = compiler.build(bottom)

@@ -17,7 +17,10 @@ class ExpressionError(Exception):
     message   plain words: what is wrong and what to do
     position  1-based column in `source`, or None when no place is to blame
     source    the expression or template as it was written, or None
+    path      in a tree of templates, the keys that lead to the text: ("to", 0)
     """
+
+    path: tuple[str | int, ...] = ()
 
     def __init__(self, message: str, position: int | None = None, source: str | None = None) -> None:
         super().__init__(message)

@@ -39,7 +39,7 @@ class Program:
             compiler = Compiler(text, checked)
             code = compiler.build(node)
             references = References.of(node)
-        except RecursionError:  # never seen with the limits of limits.py, unless the caller itself stands very deep
+        except RecursionError:  # see too_deep
             raise SyntaxProblem("This is nested too deep.", found[0].start + 1, text) from None
         return cls(code.run, compiler.slots, compiler.cost, references, _is_path(node))
 
@@ -85,7 +85,9 @@ class Expression:
         except EvaluationError as error:
             raise error.complete(self.source)
         except RecursionError:
-            raise _too_deep(self.source) from None
+            raise too_deep(self.source) from None
+        except OverflowError:
+            raise too_large(self.source) from None
 
 
 @lru_cache(maxsize=limits.CACHED_EXPRESSIONS)
@@ -107,5 +109,11 @@ def _is_path(node: syntax.Node) -> bool:
     return type(node) is syntax.Name
 
 
-def _too_deep(source: str) -> BudgetExceeded:
+def too_deep(source: str) -> BudgetExceeded:
+    """Instead of Python's RecursionError, which the limits keep away unless the caller itself stands very deep."""
     return BudgetExceeded("The expression or its data is nested too deep.", source=source)
+
+
+def too_large(source: str) -> EvaluationError:
+    """Instead of Python's OverflowError: numbers beyond 64 bits that were given as data, and their like."""
+    return EvaluationError("overflow", "A number is too large to calculate with.", source=source)

@@ -19,7 +19,7 @@ class Token(NamedTuple):
 
 _LEXIS = re.compile(
     r"""
-    (?P<space>    (?:[ \t\n\f\r]|//[^\n]*)+ )
+    (?P<space>    (?:[ \t\n\f\r]+|//[^\n]*)++ )
   | (?P<string>   (?P<prefix>[bB][rR]?|[rR][bB]?)?
                   (?P<quote>\"{3}|'{3}|"|') )
   | (?P<double>   [0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
@@ -30,15 +30,15 @@ _LEXIS = re.compile(
     """,
     re.VERBOSE,
 )
-_CLOSING = {  # the rest of a string literal after its opening quote, by (quote, raw)
-    ('"', False): re.compile(r'((?:[^"\\\n\r]|\\.)*)"'),
-    ("'", False): re.compile(r"((?:[^'\\\n\r]|\\.)*)'"),
-    ('"""', False): re.compile(r'((?:[^"\\]|\\.|"(?!""))*)"""', re.DOTALL),
-    ("'''", False): re.compile(r"((?:[^'\\]|\\.|'(?!''))*)'''", re.DOTALL),
-    ('"', True): re.compile(r'([^"\n\r]*)"'),
-    ("'", True): re.compile(r"([^'\n\r]*)'"),
-    ('"""', True): re.compile(r'((?:[^"]|"(?!""))*)"""'),
-    ("'''", True): re.compile(r"((?:[^']|'(?!''))*)'''"),
+_CLOSING = {  # the rest of a string literal after its opening quote, by (quote, raw); possessive, hence linear
+    ('"', False): re.compile(r'((?:[^"\\\n\r]+|\\.)*+)"'),
+    ("'", False): re.compile(r"((?:[^'\\\n\r]+|\\.)*+)'"),
+    ('"""', False): re.compile(r'((?:[^"\\]+|\\.|"(?!""))*+)"""', re.DOTALL),
+    ("'''", False): re.compile(r"((?:[^'\\]+|\\.|'(?!''))*+)'''", re.DOTALL),
+    ('"', True): re.compile(r'([^"\n\r]*+)"'),
+    ("'", True): re.compile(r"([^'\n\r]*+)'"),
+    ('"""', True): re.compile(r'((?:[^"]+|"(?!""))*+)"""'),
+    ("'''", True): re.compile(r"((?:[^']+|'(?!''))*+)'''"),
 }
 _ESCAPE = re.compile(
     r"\\(?:(?P<plain>[abfnrtv\\?\"'`])|[xX](?P<x>[0-9a-fA-F]{2})|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})"
@@ -132,6 +132,7 @@ def _string(text: str, opening: re.Match[str]) -> tuple[Token, int]:
     if as_bytes:
         value: str | bytes = _decode_bytes(text, content, opening, raw)
         return Token("bytes", value, opening.start(), token_end), token_end
+    _utf8(content, opening, text)
     value = content if raw or "\\" not in content else _decode(text, content, opening.end())
     return Token("string", value, opening.start(), token_end), token_end
 
@@ -160,7 +161,7 @@ def _utf8(content: str, opening: re.Match[str], text: str) -> bytes:
     try:
         return content.encode()
     except UnicodeEncodeError:
-        raise SyntaxProblem("These bytes hold half a character.", opening.start() + 1, text) from None
+        raise SyntaxProblem("This text holds half a character (a lone surrogate).", opening.start() + 1, text) from None
 
 
 def _code(text: str, match: re.Match[str], offset: int) -> int:

@@ -33,9 +33,14 @@ _LONG_TEXT = 256  # comparing shorter ones costs less than charging for it
 
 
 def equal(run: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
-    """`a == b`: false for values of different kinds, never an error but for a budget."""
+    """`a == b`: false for values of different kinds.
+
+    Only an optional and a value that is none are an error, for that is always a forgotten default.
+    """
     kind = type(a)
     if kind is not type(b):
+        if kind is Optional or type(b) is Optional:
+            raise EvaluationError("type", "An optional value equals no other value. Give a default: .orValue(...).")
         return kind in NUMBERS and type(b) in NUMBERS and a == b
     if kind is str or kind is bytes:
         if len(a) > _LONG_TEXT:
@@ -53,12 +58,19 @@ def equal(run: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
     return kind in KNOWN and a == b
 
 
+# Plain loops and not all(...): a generator would double what each level takes of Python's stack.
 def _equal_lists(run: Evaluation, a: list, b: list, depth: int) -> bool:
-    return all(equal(run, x, y, depth) for x, y in zip(a, b))
+    for x, y in zip(a, b):
+        if not equal(run, x, y, depth):
+            return False
+    return True
 
 
 def _equal_maps(run: Evaluation, a: dict, b: dict, depth: int) -> bool:
-    return all(key in b and equal(run, value, b[key], depth) for key, value in a.items())
+    for key, value in a.items():
+        if key not in b or not equal(run, value, b[key], depth):
+            return False
+    return True
 
 
 def too_deep() -> EvaluationError:

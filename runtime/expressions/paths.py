@@ -7,17 +7,19 @@ brackets: a list, a text or a number raises TypeError.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import syntax
+from . import limits, syntax
 from .code import Closure, Code, Site, quoted
 from .errors import EvaluationError
 from .fuel import Evaluation
-from .values import ABSENT, KNOWN, Optional, adopt, in_words, key_value, lookup_key
+from .values import ABSENT, KNOWN, Optional, adopt, in_words, lookup_key
 
 _MISSING = object()
+_IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]{0,59}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ def segments(source: str, node: syntax.Node, build: Callable[[syntax.Node], Code
     """The node at the bottom of the chain, and the links from there to the top."""
     found: list[Segment] = []
     while type(node) is syntax.Select or type(node) is syntax.Index:
+        if len(found) == limits.CHAIN:
+            raise Site.of(source, node).problem(f"This selects over more than {limits.CHAIN} parts. Split it.")
         is_field = type(node) is syntax.Select
         key = Code.constant(node.field) if type(node) is syntax.Select else build(node.index)
         owner = quoted(source[node.operand.start : node.operand.end])
@@ -150,17 +154,10 @@ def has(base: Closure, links: list[Segment]) -> Closure:
 
 
 def _absent_when_missing(run: Evaluation, value: Any, link: Segment) -> Any:
-    if value is None:
-        return _MISSING
-    try:
-        value = walk(run, value, [link])
-    except EvaluationError as error:
-        if error.kind != "missing":
-            raise
-        return _MISSING
     if type(value) is Optional:
-        return value.value if value.present else _MISSING
-    return value
+        value = value.value  # None when it is absent
+    found = _look_up(value, link.code.run(run), link, optional=True)
+    return found if found is _MISSING or type(found) in KNOWN else adopt(found)
 
 
 def _has_field(value: Any, last: Segment) -> bool:
@@ -169,7 +166,7 @@ def _has_field(value: Any, last: Segment) -> bool:
     if value is None:
         return False
     if type(value) is not dict:
-        raise last.site.error("type", f"{last.owner} is {in_words(value)}: has() looks into maps.")
+        raise _no_fields(value, last.code.value, last)
     return last.code.value in value
 
 
@@ -212,25 +209,35 @@ def _look_up(value: Any, key: Any, link: Segment, optional: bool) -> Any:
 
 
 def _no_fields(value: Any, key: Any, link: Segment) -> EvaluationError:
-    name = f"field `{key}`" if type(key) is str else f"item {key}"
     remedy = ""
     if value is None:
         remedy = " Where it may be empty, select with `.?` and end with .orValue(...)."
     elif type(value) is list:
         remedy = " Take one item first, as in [0], or use map()."
-    return link.site.error("missing", f"{link.owner} is {in_words(value)} and has no {name}.{remedy}")
+    elif type(value) is str and type(key) is int:
+        remedy = " For one character, use charAt()."
+    what = "field" if type(key) is str else "item"
+    return link.site.error("missing", f"{link.owner} is {in_words(value)} and has no {what} {_shown(key)}.{remedy}")
 
 
 def _not_there(value: Any, key: Any, link: Segment) -> EvaluationError:
     if type(value) is list:
-        return link.site.error("missing", f"{link.owner} has no item {key}: it has {len(value)}.")
+        return link.site.error("missing", f"{link.owner} has no item {_shown(key)}: it has {len(value)}.")
     if type(key) is not str:
-        return link.site.error("missing", f"{link.owner} has no key {key_value(key)}.")
-    name = key if len(key) <= 60 else key[:59] + "…"
-    error = link.site.error("missing", f"{link.owner} has no field `{name}`.")
-    default = f" Where it may be missing, write {link.owner[1:-1]}.?{name}.orValue(...)." if name.isidentifier() else ""
+        return link.site.error("missing", f"{link.owner} has no key {_shown(key)}.")
+    error = link.site.error("missing", f"{link.owner} has no field {_shown(key)}.")
+    default = ""
+    if _IDENTIFIER.fullmatch(key) and link.owner[1:2].isalpha():
+        default = f" Where it may be missing, write {link.owner[1:-1]}.?{key}.orValue(...)."
     error.near = (key, value, default)
     return error
+
+
+def _shown(key: Any) -> str:
+    """A key in a message: short, and never a number that takes long to write."""
+    if type(key) is str:
+        return quoted(key)
+    return str(key) if type(key) is not int or abs(key) < 2**64 else "of that number"
 
 
 def unknown_name(run: Evaluation, name: str, site: Site) -> EvaluationError:

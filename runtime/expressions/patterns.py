@@ -12,7 +12,7 @@ from .errors import EvaluationError
 from .fuel import Evaluation
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=limits.CACHED_PATTERNS)
 def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
     """A closure that tells whether the pattern is found in a text.
 

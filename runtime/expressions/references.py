@@ -81,13 +81,13 @@ class _Collector:
 
     def chain(self, node: syntax.Node, variables: frozenset[str], guards: frozenset[Path], tested: bool) -> None:
         bottom, links = _links(node)
-        for link in links:
-            if type(link) is syntax.Index and not _is_literal_index(link.index):
-                self.visit(link.index, variables, guards)
         if type(bottom) is not syntax.Name:
             self.visit(bottom, variables, guards)
         elif bottom.name not in variables and not _is_type(bottom, links):
             self.read(bottom.name, links, guards, tested)
+        for link in links:
+            if type(link) is syntax.Index and _literal_index(link.index) is None:
+                self.visit(link.index, variables, guards)
 
     def read(self, name: str, links: list, guards: frozenset[Path], tested: bool) -> None:
         path: Path = (name,)
@@ -133,10 +133,6 @@ def _links(node: syntax.Node) -> tuple[syntax.Node, list]:
 
 def _is_type(bottom: syntax.Name, links: list) -> bool:
     return bottom.name in _TYPE_ROOTS and (bottom.name != "google" or len(links) == 2)
-
-
-def _is_literal_index(node: syntax.Node) -> bool:
-    return _literal_index(node) is not None
 
 
 def _literal_index(node: syntax.Node) -> str | int | None:

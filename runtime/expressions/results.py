@@ -23,7 +23,7 @@ def to_json(value: Any, run: Evaluation | None = None) -> JSON:
     """A value as JSON data, newly built, so that nobody shares lists and maps with it.
 
     Timestamps become RFC 3339 texts, durations "3600s", bytes base64, types their names, keys that are no texts their
-    texts, absent optionals null. With `run`, the length of the JSON text is taken from its memory.
+    texts, absent optionals null. With `run`, what is built is taken from its memory.
     Raises EvaluationError: "value" for NaN, infinity, keys that become the same text, and more than DATA_DEPTH levels;
     "overflow" for whole numbers beyond 64 bits.
     """
@@ -79,7 +79,7 @@ class _Builder:
         if depth >= limits.DATA_DEPTH:
             raise too_deep()
         if self.run is not None:
-            self.run.allocate(2 + 2 * len(value))
+            self.run.allocate(16 + 8 * len(value))
         if kind is list:
             return [self.build(item, depth + 1) for item in value]
         return self.build_map(value, depth)

@@ -7,24 +7,23 @@ from functools import lru_cache
 from typing import Any
 
 from . import limits
-from .errors import EvaluationError
-from .expression import Program, _too_deep
+from .errors import EvaluationError, SyntaxProblem
+from .expression import Program, too_deep, too_large
 from .fuel import Evaluation, text_size
 from .lexer import tokens
-from .operators import too_deep
 from .references import Path, References
 from .results import JSON, to_json, to_text
 
 Names = Mapping[str, Any]
-_Part = str | Program
+Builder = Callable[[Evaluation], JSON]
 
 
 class _Renderer:
     """What a template and a tree of templates share: one budget for the whole of a rendering."""
 
-    __slots__ = ("source", "is_static", "references", "references_with_default", "_cost", "_slots", "_build")
+    __slots__ = ("source", "is_static", "references", "references_with_default", "programs", "build", "_cost", "_slots")
 
-    def __init__(self, source: Any, programs: list[Program], build: Callable[[Evaluation], JSON]) -> None:
+    def __init__(self, source: Any, programs: list[Program], build: Builder) -> None:
         references = References()
         for program in programs:
             references.include(program.references)
@@ -32,21 +31,22 @@ class _Renderer:
         self.is_static = not programs  # it reads nothing and always gives the same
         self.references: tuple[Path, ...] = references.paths
         self.references_with_default: frozenset[Path] = references.guarded
+        self.programs = programs
+        self.build = build
         self._cost = sum(program.cost for program in programs)
         self._slots = max((program.slots for program in programs), default=0)
-        self._build = build
 
     def render(self, names: Names, *, steps: int = limits.STEPS, memory: int = limits.MEMORY) -> JSON:
-        """The value for these names, as JSON data. Raises EvaluationError; its source is the text that holds the part."""
-        run = Evaluation(names, self._slots, 0, memory)
-        run.steps = steps - self._cost
+        """The value for these names, as JSON data. Arguments as for Expression.evaluate. Raises EvaluationError."""
+        source = self.source if type(self.source) is str else ""
         try:
-            run.charge(0)
-            return self._build(run)
+            return self.build(Evaluation(names, self._slots, steps - self._cost, memory))
         except EvaluationError as error:
-            raise error.complete(self.source if type(self.source) is str else "")
+            raise error.complete(source)
         except RecursionError:
-            raise _too_deep(str(self.source)[:100]) from None
+            raise too_deep(source) from None
+        except OverflowError:
+            raise too_large(source) from None
 
 
 class Template(_Renderer):
@@ -65,72 +65,17 @@ class ValueTemplate(_Renderer):
 def compile_template(text: str) -> Template:
     """Compile a text. `{{ "{{" }}` gives two braces. Raises SyntaxProblem with a position in the text."""
     parts = _parts(text)
-    return Template(text, [part for part in parts if type(part) is Program], _template(text, parts))
+    programs = [part for part in parts if type(part) is Program]
+    if not programs:
+        return Template(text, programs, lambda run: text)
+    if len(programs) == 1 and all(type(part) is Program or part.isspace() for part in parts):
+        return Template(text, programs, _value_of(programs[0]))
+    return Template(text, programs, _joined(parts))
 
 
-def compile_value(value: JSON) -> ValueTemplate:
-    """Compile all texts of a JSON tree but for the keys of its maps. Raises SyntaxProblem."""
-    programs: list[Program] = []
-    build = _tree(value, programs, 0)
-    return ValueTemplate(value, programs, build or (lambda run: value))
-
-
-def _tree(value: JSON, programs: list[Program], depth: int) -> Callable[[Evaluation], JSON] | None:
-    """A closure that builds the value, or None when it is static."""
-    if depth > limits.DATA_DEPTH:
-        raise too_deep()
-    kind = type(value)
-    if kind is str:
-        return _text(value, programs)
-    if kind is list:
-        return _list(value, [_tree(item, programs, depth + 1) for item in value])
-    if kind is dict:
-        return _map(value, {key: _tree(item, programs, depth + 1) for key, item in value.items()})
-    return None
-
-
-def _text(text: str, programs: list[Program]) -> Callable[[Evaluation], JSON] | None:
-    if "{{" not in text:
-        return None
-    template = compile_template(text)
-    programs.extend(part for part in _parts(text) if type(part) is Program)
-    build = template._build
-
-    def render(run: Evaluation) -> JSON:
-        try:
-            return build(run)
-        except EvaluationError as error:
-            raise error.complete(text)
-
-    return render
-
-
-def _list(items: list, builders: list[Callable[[Evaluation], JSON] | None]) -> Callable[[Evaluation], JSON] | None:
-    if not any(builders):
-        return None
-    pairs = list(zip(items, builders))
-    return lambda run: [item if build is None else build(run) for item, build in pairs]
-
-
-def _map(
-    entries: dict, builders: dict[str, Callable[[Evaluation], JSON] | None]
-) -> Callable[[Evaluation], JSON] | None:
-    moving = [(key, build) for key, build in builders.items() if build is not None]
-    if not moving:
-        return None
-
-    def build_map(run: Evaluation) -> dict:
-        built = entries.copy()  # keeps the order of the keys
-        for key, build in moving:
-            built[key] = build(run)
-        return built
-
-    return build_map
-
-
-def _parts(text: str) -> list[_Part]:
+def _parts(text: str) -> list[str | Program]:
     """The plain pieces and the programs between them, in order."""
-    parts: list[_Part] = []
+    parts: list[str | Program] = []
     last = 0
     while (opening := text.find("{{", last)) >= 0:
         if opening > last:
@@ -143,28 +88,17 @@ def _parts(text: str) -> list[_Part]:
     return parts
 
 
-def _template(text: str, parts: list[_Part]) -> Callable[[Evaluation], JSON]:
-    programs = [part for part in parts if type(part) is Program]
-    if not programs:
-        return lambda run: text
-    if len(programs) == 1 and all(type(part) is Program or part.isspace() for part in parts):
-        return _value_of(programs[0])
-    return _joined(parts)
-
-
-def _value_of(program: Program) -> Callable[[Evaluation], JSON]:
+def _value_of(program: Program) -> Builder:
     read, is_path = program.run, program.is_path
 
     def value(run: Evaluation) -> JSON:
         result = read(run)
-        if type(result) is str:
-            return result
-        return to_json(result, None if is_path else run)
+        return result if type(result) is str else to_json(result, None if is_path else run)
 
     return value
 
 
-def _joined(parts: list[_Part]) -> Callable[[Evaluation], str]:
+def _joined(parts: list[str | Program]) -> Builder:
     plain = sum(text_size(part) for part in parts if type(part) is str)
     pieces = [part if type(part) is str else part.run for part in parts]
 
@@ -179,3 +113,74 @@ def _joined(parts: list[_Part]) -> Callable[[Evaluation], str]:
         return "".join(texts)
 
     return join
+
+
+def compile_value(value: JSON) -> ValueTemplate:
+    """Compile all texts of a JSON tree but for the keys of its maps.
+
+    Errors of compiling and of rendering have the text as `source` and the keys that lead to it as `path`.
+    Raises SyntaxProblem.
+    """
+    tree = _Tree()
+    build = tree.compile(value, ())
+    return ValueTemplate(value, tree.programs, build or (lambda run: value))
+
+
+class _Tree:
+    """Compiles a tree: each method gives a closure that builds the value, or None when it is static."""
+
+    def __init__(self) -> None:
+        self.programs: list[Program] = []
+
+    def compile(self, value: JSON, path: Path) -> Builder | None:
+        if len(path) > limits.DATA_DEPTH:
+            raise SyntaxProblem(f"This is nested deeper than {limits.DATA_DEPTH} levels.")
+        kind = type(value)
+        if kind is str:
+            return self.text_builder(value, path)
+        if kind is list:
+            return self.list_builder(value, path)
+        if kind is dict:
+            return self.map_builder(value, path)
+        return None
+
+    def text_builder(self, text: str, path: Path) -> Builder | None:
+        if "{{" not in text:
+            return None
+        try:
+            template = compile_template(text)
+        except SyntaxProblem as problem:
+            problem.path = path
+            raise
+        self.programs.extend(template.programs)
+        build = template.build
+
+        def render(run: Evaluation) -> JSON:
+            try:
+                return build(run)
+            except EvaluationError as error:
+                error.path = path
+                raise error.complete(text)
+
+        return render
+
+    def list_builder(self, items: list, path: Path) -> Builder | None:
+        builders = [self.compile(item, (*path, index)) for index, item in enumerate(items)]
+        if not any(builders):
+            return None
+        pairs = list(zip(items, builders))
+        return lambda run: [item if build is None else build(run) for item, build in pairs]
+
+    def map_builder(self, entries: dict, path: Path) -> Builder | None:
+        builders = [(key, self.compile(item, (*path, key))) for key, item in entries.items()]
+        moving = [(key, build) for key, build in builders if build is not None]
+        if not moving:
+            return None
+
+        def build_map(run: Evaluation) -> dict:
+            built = entries.copy()  # keeps the order of the keys
+            for key, build in moving:
+                built[key] = build(run)
+            return built
+
+        return build_map

@@ -26,12 +26,12 @@ def format_text(run: Evaluation, template: str, arguments: list) -> str:
     for match in _CLAUSE.finditer(template):
         pieces.append(template[last : match.start()])
         last = match.end()
+        run.charge(1)
         if match[1]:
             pieces.append("%")
             continue
         if used >= len(arguments):
             raise EvaluationError("value", f"format() has no value for `{match[0]}`: the list has {len(arguments)}.")
-        run.charge(1)
         piece = _clause(run, match[3], _precision(match[2]), arguments[used])
         run.allocate(text_size(piece))
         pieces.append(piece)

@@ -15,7 +15,7 @@ from ..fuel import Evaluation
 from .registry import ANY, function
 
 # Strings are skipped as a whole; the last alternatives take one that is not closed, so that the scan stays linear.
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
 @function("json", str)

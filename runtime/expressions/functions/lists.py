@@ -8,7 +8,7 @@ from typing import Any
 from .. import operators
 from ..errors import EvaluationError
 from ..fuel import Evaluation
-from ..values import NUMBERS, Duration, in_words, key_value
+from ..values import NUMBERS, Duration, Timestamp, in_words, key_value
 from .registry import function
 
 
@@ -85,8 +85,15 @@ def reverse(run: Evaluation, items: list) -> list:
 @function("list.sort", list)
 def sort(run: Evaluation, items: list) -> list:
     """Smallest first; all items must compare with each other. Equal ones keep their order."""
-    run.charge(len(items) * max(len(items).bit_length(), 1))
+    rounds = len(items).bit_length()
     run.allocate(16 + 8 * len(items))
+    kinds = {type(item) for item in items}
+    if len(kinds) == 1 and kinds <= {int, str, Timestamp, Duration}:
+        run.charge(len(items) // 4 * rounds)
+        if kinds == {str}:
+            run.charge(sum(map(len, items)) // 256 * rounds)
+        return sorted(items)
+    run.charge(len(items) * rounds)
 
     def compare(a: Any, b: Any) -> int:
         if operators.ordered(run, "<", a, b):

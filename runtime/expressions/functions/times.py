@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from ..errors import EvaluationError
 from ..fuel import Evaluation
 from ..times import local
 from ..values import SECOND, Duration, Timestamp
@@ -29,14 +30,22 @@ def _declare_part(name: str, part: Callable[[datetime], int]) -> None:
     @function(f"timestamp.{name}", Timestamp)
     @function(f"timestamp.{name}", Timestamp, str)
     def get(run: Evaluation, moment: Timestamp, zone: str | None = None) -> int:
-        run.charge(5)
-        return part(local(moment, zone))
+        return part(_local(run, moment, zone))
 
 
 def _declare_length(name: str, unit: int) -> None:
     @function(f"duration.{name}", Duration)
     def get(run: Evaluation, length: Duration) -> int:
         return int(length) // unit if length >= 0 else -(-int(length) // unit)
+
+
+def _local(run: Evaluation, moment: Timestamp, zone: str | None) -> datetime:
+    run.charge(5)
+    try:
+        return local(moment, zone)
+    except EvaluationError:
+        run.charge(500)  # an unknown zone was looked for in the file system
+        raise
 
 
 for _name, _part in _PARTS.items():
@@ -48,7 +57,7 @@ for _name, _unit in _LENGTHS.items():
 @function("timestamp.getMilliseconds", Timestamp)
 @function("timestamp.getMilliseconds", Timestamp, str)
 def milliseconds_of_second(run: Evaluation, moment: Timestamp, zone: str | None = None) -> int:
-    local(moment, zone)  # an unknown zone is an error here as elsewhere
+    _local(run, moment, zone)  # an unknown zone is an error here as elsewhere
     return int(moment) % SECOND // 1_000_000
 
 
