@@ -1,0 +1,120 @@
+"""What operators do to runs: each a POST of its own that redirects to where its effect shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from builder import access, runlist
+from runtime import acts
+from runtime.jsonvalues import BadJson, loads_strict
+from runtime.models import Wait
+from runtime.states import FINISHED, WaitKind
+
+LARGEST_OUTPUT = 1 << 20
+MOST_AT_ONCE = 500
+
+
+@require_POST
+def cancel_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    if acts.cancel(run.pk, user=request.user):
+        messages.success(request, "Cancelled. No new call begins.")
+    else:
+        messages.warning(request, "The run had ended before; nothing was changed.")
+    return redirect("run", run.pk)
+
+
+@require_POST
+def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    if acts.requeue(run.pk, user=request.user):
+        messages.success(request, "Requeued. It goes on where it failed.")
+    else:
+        messages.warning(request, "Only a failed run can be requeued; nothing was changed.")
+    return redirect("run", run.pk)
+
+
+@require_POST
+def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    messages.success(request, f"Started with the input of run {run.pk:,}.")
+    return redirect("run", acts.rerun(run, user=request.user))
+
+
+@require_POST
+def answer_wait(request: HttpRequest, run_id: int, wait_id: int) -> HttpResponse:
+    """The person's word on an attempt that may have happened."""
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    wait = get_object_or_404(Wait, pk=wait_id, run_id=run.pk, kind=WaitKind.PERSON)
+    answer = request.POST.get("answer", "")
+    back = back_to(request) or run_url(run.pk)
+    if answer not in ("happened", "again", "fail"):
+        messages.error(request, "Choose one of the three answers.")
+        return redirect(back)
+    output, wrong = posted_output(request.POST.get("output", "")) if answer == "happened" else (None, "")
+    if wrong:
+        messages.error(request, wrong)
+        return redirect(back)
+    if acts.answer(wait.pk, answer, output=output, user=request.user):
+        messages.success(request, ANSWERED[answer])
+    else:
+        messages.warning(request, "Somebody answered before, or the run has ended; nothing was changed.")
+    return redirect(back)
+
+
+ANSWERED = {
+    "happened": "Noted that it happened. The run goes on.",
+    "again": "The step runs again, as its next take.",
+    "fail": "The step fails.",
+}
+
+
+def posted_output(text: str) -> tuple[Any, str]:
+    """(value, what is wrong with the text)."""
+    if not text.strip():
+        return None, ""
+    try:
+        return loads_strict(text.encode(), LARGEST_OUTPUT), ""
+    except BadJson as wrong:
+        return None, f"The output is no JSON: {wrong} Nothing was changed."
+
+
+@require_POST
+def act_on_runs(request: HttpRequest) -> HttpResponse:
+    """Requeue or cancel the chosen runs, or all that a filter finds. Says how many, and of how many."""
+    act = {"requeue": acts.requeue, "cancel": acts.cancel}.get(request.POST.get("act", ""))
+    if act is None:
+        raise PermissionDenied("That is not something that can be done to many runs at once.")
+    found = runlist.chosen(request.user, request.POST, MOST_AT_ONCE)
+    done = sum(bool(act(pk, user=request.user)) for pk in found)
+    word = "Requeued" if act is acts.requeue else "Cancelled"
+    level = messages.SUCCESS if done else messages.WARNING
+    more = " There are more: do it again for the rest." if len(found) == MOST_AT_ONCE else ""
+    if done == len(found):
+        text = f"{word} {done:,} run{'' if done == 1 else 's'}.{more}"
+    else:
+        text = f"{word} {done:,} of {len(found):,}; the others were not in a state for it.{more}"
+    messages.add_message(request, level, text)
+    return redirect(back_to(request) or "runs")
+
+
+def back_to(request: HttpRequest) -> str:
+    """The page that the form names, if it is one of ours."""
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) and target.startswith("/") else ""
+
+
+def run_url(run_id: int) -> str:
+    from django.urls import reverse
+
+    return reverse("run", args=[run_id])
+
+
+__all__ = ["FINISHED", "act_on_runs", "answer_wait", "back_to", "cancel_run", "requeue_run", "rerun_run"]

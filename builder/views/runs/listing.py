@@ -1,0 +1,86 @@
+"""The run list. Page and live fragment come from one template and one context."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from builder import access, runlist
+from builder.runlist import Filter, Page
+from builder.templatetags.states import SHOWN
+from runtime.models import Run
+from runtime.states import UNFINISHED
+
+
+@require_safe
+def run_list(request: HttpRequest) -> HttpResponse:
+    """With `HX-Request` only the list; 204 while it is as the browser has it."""
+    chosen = Filter.of(request.GET)
+    page = runlist.page(request.user, chosen)
+    counts = runlist.counts(request.user, chosen)
+    etag = mark_of(page, counts)
+    part = bool(request.headers.get("HX-Request"))
+    if part and request.headers.get("If-None-Match") == etag:
+        return HttpResponse(status=204)
+    context = list_context(request, chosen, page, counts) | {"etag": etag}
+    response = render(request, "runs/_list.html" if part else "runs/runs.html", context)
+    response["ETag"], response["Vary"] = etag, "HX-Request"
+    return response
+
+
+def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[str, str]) -> dict[str, Any]:
+    standings = runlist.standings(page.runs)
+    address = reverse("runs")
+    return {
+        "chosen": chosen,
+        "rows": [row(run, standings[run.pk]) for run in page.runs],
+        "states": [
+            {
+                "label": SHOWN[state].word if state else "All",
+                "url": f"{address}?{chosen.query(state=state)}",
+                "on": chosen.state == state,
+                "count": counts[state],
+                "state": state,
+            }
+            for state in ("", *runlist.STATES)
+        ],
+        "flows": runlist.flows(request.user),
+        "newer_url": f"{address}?{chosen.query(after=page.newer)}" if page.newer is not None else "",
+        "older_url": f"{address}?{chosen.query(before=page.older)}" if page.older is not None else "",
+        "list_url": f"{address}?{chosen.query(before=chosen.before, after=chosen.after)}",
+        "tests_url": f"{address}?{chosen.query(tests='' if chosen.tests else '1')}",
+        "may_act": access.teams_for(request.user, access.OPERATOR).exists(),
+        "count": counts[chosen.state],
+        "narrowed": bool(chosen.state or chosen.search or chosen.flow),
+        "searched": runlist.SEARCHED,
+    }
+
+
+def row(run: Run, standing: runlist.Standing) -> dict[str, Any]:
+    dispatch = getattr(run, "dispatch", None)
+    queued = run.state == "open" and dispatch is not None and dispatch.state == "ready"
+    end = run.ended_at or timezone.now()
+    return {
+        "run": run,
+        "state": "queued" if queued else run.state,
+        "dispatch": dispatch.state if dispatch is not None else "",
+        "word": "Queued" if queued else "",
+        "standing": standing,
+        "took": max(0, int((end - run.created_at).total_seconds())) if run.state in UNFINISHED else end - run.created_at,
+    }
+
+
+def mark_of(page: Page, counts: dict[str, str]) -> str:
+    """Changes when the list would look different; the clock alone does not change it."""
+    told = [
+        (run.pk, run.state, run.title, str(run.cost), dispatch and (dispatch.state, dispatch.due_at, dispatch.claims))
+        for run in page.runs
+        for dispatch in [getattr(run, "dispatch", None)]
+    ]
+    return f'"{hashlib.sha256(repr((told, counts)).encode()).hexdigest()[:24]}"'

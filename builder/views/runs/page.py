@@ -1,0 +1,154 @@
+"""The run page: what a run did, step by step, and what it waits for. Page and live fragment come from one context."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from builder import access
+from builder.runlines import busy, lines, tick_word
+from builder.runload import fingerprint, load
+from builder.runtree import Node, most_telling, tree
+from builder.templatetags.formats import display_name, duration
+from builder.waterfall import make_axis
+from runtime.clock import business_now
+from runtime.models import Run, Wait
+from runtime.states import UNFINISHED, WaitKind, WaitState
+from runtime.triggers import trigger_kinds
+
+from .asked import Asked
+from .panel import panel
+
+PARTS = (("head", "runs/_head.html"), ("steps", "runs/_steps.html"), ("panel", "runs/_panel.html"))
+# How long its calls took and what is known of them, bounded: beyond 20,000 calls the figure is a floor.
+WORK = """
+select coalesce(extract(epoch from sum(ended_at - started_at)), 0)::float8, count(*)
+from (select started_at, ended_at from attempt where run_id = %s and ended_at is not null limit 20001) as calls
+"""
+MOST_CALLS = 20_000
+
+
+@require_safe
+def run_page(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = access.get_run(request.user, run_id)
+    context = run_context(request, run)
+    template = "runs/_run.html" if request.headers.get("HX-Request") else "runs/run.html"
+    return render(request, template, context)
+
+
+@require_safe
+def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
+    """204 while nothing changed; else the parts of the page, each with a mark by which the browser leaves alone what
+    looks as before."""
+    run = access.get_run(request.user, run_id)
+    etag = f'"{fingerprint(run_id)}"'
+    if request.headers.get("If-None-Match") == etag:
+        return HttpResponse(status=204)
+    context = run_context(request, run) | {"oob": True}
+    html = "".join(marked(part, render_to_string(name, context, request)) for part, name in PARTS)
+    response = HttpResponse(html, headers={"ETag": etag, "Cache-Control": "no-store"})
+    if not context["live"]:
+        response["Hf-Live"] = "stop"
+    return response
+
+
+def marked(part: str, html: str) -> str:
+    """Put a digest of the fragment where its template left room for it. Relative times do not count."""
+    digest = hashlib.sha256(re.sub(r"(<time[^>]*>)[^<]*", r"\1", html).encode()).hexdigest()[:16]
+    return html.replace('data-rev=""', f'data-rev="{part}-{digest}"', 1)
+
+
+def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
+    rev = fingerprint(run.pk)
+    asked, now = Asked.of(run.pk, request.GET), business_now()
+    definition = run.version.definition
+    rows = load(run, definition, asked.wanted)
+    nodes = tree(definition, rows, run, now)
+    chosen = chosen_node(nodes, asked.step)
+    axis = make_axis(run.created_at, run.ended_at or now, busy(nodes))
+    dispatch = getattr(run, "dispatch", None)
+    return {
+        "run": run,
+        "etag": f'"{rev}"',
+        "asked": asked,
+        "live": run.state in UNFINISHED,
+        "dispatch": dispatch,
+        "shown": shown_as(run, dispatch),
+        "lines": [with_urls(line, asked, chosen.path) for line in lines(nodes, axis)],
+        "axis": axis,
+        "ticks": [(tick.x, tick_word(tick.seconds, duration)) for tick in axis.ticks],
+        "working": working_time(run),
+        "may_act": access.can(request.user, access.OPERATOR, run.workflow.team_id),
+        "neighbours": neighbours(request, run),
+        "started_by": started_by(run, nodes[0]),
+        "ran": run.ended_at - run.created_at if run.ended_at else None,
+        "live_url": asked.at("run_live"),
+        "panel": panel(run, definition, rows, chosen, request.GET.get("before", "")),
+    }
+
+
+def chosen_node(nodes: list[Node], path: str) -> Node:
+    by_path = {node.path: node for node in nodes if node.kind in ("step", "trigger")}
+    return by_path.get(path) or by_path[most_telling(nodes)]
+
+
+def with_urls(line: Any, asked: Asked, chosen: str) -> dict[str, Any]:
+    """The line with the addresses that its name and its arrow lead to."""
+    node = line.node
+    match node.kind:
+        case "step" | "trigger":
+            url = asked.choosing(node.path).url
+        case "iteration":
+            loop = node.parent
+            url = asked.opening(loop, node.index if node.folded else None).url
+        case "pages":
+            url = asked.paging(node.parent, node.index or 0).url
+        case _:
+            url = ""
+    return {"line": line, "node": node, "url": url, "chosen": node.path == chosen}
+
+
+def shown_as(run: Run, dispatch: Any) -> dict[str, Any]:
+    """State, dispatch state and words of the pill: an open run says what it does now."""
+    if run.state != "open" or dispatch is None:
+        return {"state": run.state, "word": "", "retry_at": None}
+    if dispatch.state == "ready":
+        return {"state": "queued", "word": "Queued", "retry_at": None}
+    if dispatch.state == "waiting":
+        kinds = Wait.objects.filter(run_id=run.pk, state=WaitState.OPEN).order_by("due_at").values_list("kind", "due_at")[:50]
+        found = list(kinds)
+        if found and all(kind == WaitKind.RETRY for kind, _ in found):
+            return {"state": "waiting", "word": "", "retry_at": found[0][1]}
+    return {"state": dispatch.state, "word": "", "retry_at": None}
+
+
+def working_time(run: Run) -> dict[str, Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(WORK, [run.pk])
+        seconds, calls = cursor.fetchone()
+    return {"seconds": float(seconds), "floor": calls > MOST_CALLS}
+
+
+def neighbours(request: HttpRequest, run: Run) -> dict[str, str]:
+    """The runs before and after this one among those that this person may see."""
+    runs = access.runs_for(request.user)
+    newer = runs.filter(pk__gt=run.pk).order_by("pk").values_list("pk", flat=True)[:1]
+    older = runs.filter(pk__lt=run.pk).order_by("-pk").values_list("pk", flat=True)[:1]
+    return {name: reverse("run", args=[found[0]]) if found else "" for name, found in (("newer", newer), ("older", older))}
+
+
+def started_by(run: Run, trigger: Node) -> dict[str, str]:
+    """How the run came to be: the kind of its trigger, and the person or the trigger's name."""
+    kind = trigger_kinds().get(trigger.icon)
+    person = display_name(run.started_by) if run.started_by else ""
+    if trigger.icon in ("manual", "api"):
+        return {"how": person or "API", "detail": "by hand" if trigger.icon == "manual" else "API"}
+    return {"how": kind.label if kind else trigger.icon.capitalize(), "detail": person or trigger.name}

@@ -1,0 +1,235 @@
+"""The panel beside the step table: one step's input, output, attempts and log, and what it asks of a person."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from builder.runrows import Place, Rows
+from builder.runtree import OUTSIDE_OUTCOMES, Node
+from runtime.definition import find
+from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
+from runtime.paths import step_of
+from runtime.states import UNFINISHED, AttemptOutcome, WaitKind
+from runtime.steps import step_types
+from runtime.tokens import callback_url
+
+LOG_LINES = 200
+LEVELS = {"info": "succeeded", "warning": "attention", "error": "failed"}
+
+
+def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, before: str = "") -> dict[str, Any]:
+    """What `runs/_panel.html` shows of the chosen line; `before` is the id of a log line to page back from."""
+    whole = node.kind == "trigger"
+    place = rows.places.get("" if whole else node.path) or Place()
+    shown = _whole(run, place) if whole else _step(run, definition, place, node)
+    shown |= {
+        "node": node,
+        "place": place,
+        "attempts": _attempts(place),
+        "key_shared": _key(place),
+        "log": _log(run, "" if whole else node.path, before),
+    }
+    return shown | {"tabs": _tabs(shown, node)}
+
+
+def _whole(run: Run, place: Place) -> dict[str, Any]:
+    """The first line stands for the run as a whole; at its path `""` is the wait of a quarantined run."""
+    return {
+        "label": "Trigger",
+        "id": run.trigger_key,
+        "input": sized(run.input),
+        "input_note": "",
+        "output": sized(run.output) if run.ended_at and run.state == "succeeded" else None,
+        "error": run.error if run.error and not run.error.get("path") else None,
+        "remedy": "",
+        "ask": _ask(run, place) if run.state in UNFINISHED else None,
+        "whole_run": True,
+    }
+
+
+def _step(run: Run, definition: dict[str, Any], place: Place, node: Node) -> dict[str, Any]:
+    step = find(definition, step_of(node.path)) or {}
+    kind = step_types().get(step.get("type", ""))
+    given, note = _input(run, step, place)
+    result, error = place.result, None
+    if result is not None and result.error:
+        error = result.error
+    elif run.state == "failed" and run.error and run.error.get("path") == node.path:
+        error = run.error
+    return {
+        "label": kind.label if kind else step.get("type", ""),
+        "id": step.get("id", ""),
+        "input": sized(given) if given is not None else None,
+        "input_note": note,
+        "output": sized(result.output) if result is not None and result.state == "succeeded" else None,
+        "error": error,
+        "remedy": remedy(error, place, step) if error else "",
+        "ask": _ask(run, place) if run.state in UNFINISHED else None,
+        "answered": _approval(place.last_wait) if place.last_wait is not None and place.open_wait is None else None,
+        "take": place.take,
+        "whole_run": False,
+    }
+
+
+def _input(run: Run, step: dict[str, Any], place: Place) -> tuple[Any, str]:
+    """What the step was given: the last call's request, else what it waits with, else its settings in this version."""
+    requests = [attempt.request for attempt in place.attempts if attempt.request is not None]
+    if requests:
+        return requests[-1], "secrets hidden"
+    wait = place.last_wait
+    if wait is not None and wait.kind == WaitKind.APPROVAL and (question := Approval.objects.filter(pk=wait.pk).first()):
+        return {
+            "subject": question.subject,
+            "message": question.message,
+            "details": question.details,
+            "needed": question.needed,
+            "expires_at": wait.due_at,
+        }, "secrets hidden"
+    return step.get("config") or None, f"settings of {run.version}, not yet filled in"
+
+
+def sized(value: Any) -> dict[str, Any]:
+    return {"value": value, "size": _size(value)}
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace"))
+
+
+def _ask(run: Run, place: Place) -> dict[str, Any] | None:
+    """The open wait as a person reads it."""
+    wait = place.open_wait
+    if wait is None:
+        return None
+    asked: dict[str, Any] = {"kind": str(wait.kind), "wait": wait, "error": wait.data.get("error")}
+    match wait.kind:
+        case WaitKind.APPROVAL:
+            asked |= _approval(wait) or {}
+        case WaitKind.CALLBACK:
+            asked["address"] = callback_url(run.pk, wait.path)
+        case WaitKind.PERSON:
+            asked["attempt"] = next((one for one in place.attempts if one.n == wait.data.get("attempt")), None)
+    return asked
+
+
+def _approval(wait: Any) -> dict[str, Any] | None:
+    """Who was asked, who opened the page and who answered."""
+    if wait.kind != WaitKind.APPROVAL:
+        return None
+    approval = Approval.objects.prefetch_related("recipients__user", "decisions").filter(pk=wait.pk).first()
+    if approval is None:
+        return None
+    decisions = {decision.recipient_id: decision for decision in approval.decisions.all()}
+    mails = {
+        mail.recipient.lower(): mail
+        for mail in OutboxMessage.objects.filter(run_id=wait.run_id, path=wait.path, take=wait.take, kind="approval")
+    }
+    people = [
+        {"recipient": recipient, "decision": decisions.get(recipient.pk), "mail": mails.get(recipient.address.lower())}
+        for recipient in sorted(approval.recipients.all(), key=lambda recipient: recipient.pk)
+    ]
+    return {
+        "approval": approval,
+        "people": people,
+        "others": [decision for decision in approval.decisions.all() if decision.recipient_id is None],
+        "open": max(0, approval.needed - sum(one["decision"] is not None for one in people)),
+        "then": {"reject": "Rejected", "fail": "fails", "go_on": "goes on"}.get(approval.on_expired, approval.on_expired),
+    }
+
+
+def _attempts(place: Place) -> list[dict[str, Any]]:
+    """Newest first, each with the words for how it ended."""
+    holder = _holder(place)
+    return [
+        {
+            "row": attempt,
+            "state": _attempt_state(attempt),
+            "words": _attempt_words(attempt),
+            "took": attempt.ended_at - attempt.started_at if attempt.ended_at else None,
+            "request_size": _size(attempt.request),
+            "response_size": _size(attempt.response),
+            "worker": holder if attempt.ended_at is None else "",
+        }
+        for attempt in reversed(place.attempts)
+    ]
+
+
+def _holder(place: Place) -> str:
+    """The worker that makes the call under way; of earlier ones nothing is kept."""
+    running = place.running_attempt
+    if running is None:
+        return ""
+    found = Dispatch.objects.filter(pk=running.run_id, token=running.token).values_list("worker_id", flat=True).first()
+    return f"w-{found}" if found else ""
+
+
+def _key(place: Place) -> str:
+    """The Idempotency-Key, where all attempts of the step sent one and the same."""
+    requests = [attempt.request for attempt in place.attempts if isinstance(attempt.request, dict)]
+    headers = [request.get("headers") for request in requests if isinstance(request.get("headers"), dict)]
+    keys = {value for header in headers for name, value in header.items() if name.lower() == "idempotency-key"}
+    return str(keys.pop()) if len(keys) == 1 and len(place.attempts) > 1 else ""
+
+
+def _attempt_state(attempt: Any) -> str:
+    if attempt.ended_at is None:
+        return "running"
+    if attempt.outcome == AttemptOutcome.ANSWERED:
+        return "failed" if attempt.error else "succeeded"
+    return "attention" if attempt.outcome == AttemptOutcome.UNKNOWN else "failed"
+
+
+def _attempt_words(attempt: Any) -> str:
+    if attempt.ended_at is None:
+        return "under way"
+    status = attempt.response.get("status") if isinstance(attempt.response, dict) else None
+    return str(status) if isinstance(status, int) else OUTSIDE_OUTCOMES.get(attempt.outcome, "")
+
+
+def _log(run: Run, path: str, before: str) -> dict[str, Any]:
+    """The last lines, in the order of time; earlier ones by key."""
+    lines = LogLine.objects.filter(run_id=run.pk)
+    if path:
+        lines = lines.filter(path=path)
+    if before.isascii() and before.isdigit() and len(before) < 19:
+        lines = lines.filter(pk__lt=int(before))
+    found = list(lines.order_by("-pk")[: LOG_LINES + 1])
+    earlier = found[LOG_LINES - 1].pk if len(found) > LOG_LINES else None
+    shown = found[:LOG_LINES][::-1]
+    days = {line.at.date() for line in shown}
+    told = [{"row": line, "state": LEVELS.get(line.level, "succeeded")} for line in shown]
+    return {"lines": told, "earlier": earlier, "count": f"{LOG_LINES}+" if earlier else len(shown), "days": len(days) > 1}
+
+
+def _tabs(shown: dict[str, Any], node: Node) -> list[dict[str, Any]]:
+    failed = node.state == "failed" and bool(shown["attempts"])
+    tries = len(shown["attempts"]) or len(shown["place"].waits)
+    tabs = [
+        {"id": "input", "label": "Input", "selected": not failed},
+        {"id": "output", "label": "Output"},
+        {"id": "log", "label": "Log", "count": shown["log"]["count"]},
+    ]
+    if not shown["whole_run"]:
+        tabs.insert(2, {"id": "attempts", "label": "Attempts", "count": tries, "selected": failed})
+    return tabs
+
+
+def remedy(error: dict[str, Any], place: Place, step: dict[str, Any]) -> str:
+    """What to do about it, in one or two sentences."""
+    last = place.attempts[-1] if place.attempts else None
+    field = str(error.get("field") or "")
+    if last is not None and last.outcome in (AttemptOutcome.REFUSED, AttemptOutcome.NOT_SENT, AttemptOutcome.UNKNOWN):
+        tries = f"after {len(place.attempts)} attempts" if len(place.attempts) > 1 else "at the first attempt"
+        return f"It gave up {tries}. When the other system is well again, requeue the run: it goes on at this step."
+    if field == "connection":
+        return "Put the connection right under Connections, then requeue the run: it goes on at this step."
+    if field:
+        return (
+            f"Look at “{field.removeprefix('config.')}” of this step in the flow. This run stays on its version: publish the "
+            "change and start again with the same input, or requeue when the cause lies outside."
+        )
+    if last is not None:
+        return "See what the other system answered under Attempts. Requeue the run when the cause is gone."
+    return "Requeue the run when the cause is gone: it goes on at this step, and finished steps do not run again."
+
