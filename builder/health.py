@@ -18,7 +18,7 @@ from worker where ended_at is null and not stopping and beat_at > clock_timestam
 # Due and claimed by nobody: how long the longest has been waiting for a worker, in seconds.
 OLDEST_DUE = """
 select count(*), extract(epoch from holdfast_now() - min(due_at))::float8
-from dispatch where token is null and due_at <= holdfast_now()
+from dispatch where token is null and due_at <= (select holdfast_now())
 """
 
 _all_applied = False

@@ -14,7 +14,7 @@ from .journal import Claim
 CLAIM = """
 with due as materialized (
     select run_id from dispatch
-    where token is null and due_at <= holdfast_now() and lost = 0 and version_id <> all(%(unable)s)
+    where token is null and due_at <= (select holdfast_now()) and lost = 0 and version_id <> all(%(unable)s)
     order by due_at limit %(limit)s for no key update skip locked
 ), claimed as (
     update dispatch d set state = 'claimed', token = nextval('claim_token'), worker_id = %(worker)s,
@@ -30,7 +30,7 @@ from claimed c join run r on r.id = c.run_id
 CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost = %(lost)s").replace(
     "claims = claims + 1", "claims = claims + 1, alone = %(alone)s"
 )
-SUSPECTS = "select min(lost) from dispatch where lost > 0 and token is null and due_at <= holdfast_now()"
+SUSPECTS = "select min(lost) from dispatch where lost > 0 and token is null and due_at <= (select holdfast_now())"
 # Keep all that this worker holds. By its own id, which no other process ever has.
 RENEW = """
 update dispatch set leased_until = clock_timestamp() + make_interval(secs => %s)

@@ -321,7 +321,7 @@ class Execution:
 
     def settled_in(self) -> bool:
         """Whether it has been here long enough to be worth a look."""
-        return time.monotonic() - self._claimed_at > 0.2
+        return time.monotonic() - self._claimed_at > 1.0
 
     # Its beginning and its end
 

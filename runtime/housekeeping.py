@@ -22,7 +22,7 @@ STUCK_VERSIONS = """
 with lacking as materialized (
     select d.run_id, missing.type
     from (select run_id, version_id from dispatch
-          where token is null and due_at < holdfast_now() - interval '5 minutes' order by due_at limit 20) d
+          where token is null and due_at < (select holdfast_now() - interval '5 minutes') order by due_at limit 20) d
     join version v on v.id = d.version_id
     cross join lateral (
         select min(t #>> '{}') as type

@@ -135,7 +135,7 @@ on conflict (run_id, path, take, kind, recipient, occurrence) do nothing"""),
     "due": Statement("bigint bigint", """
 update wait w set state = 'resolved', resolved_at = holdfast_now(),
     outcome = jsonb_build_object('by', 'due', 'at', w.due_at)
-from {rows} as r(run_id, id) where w.id = r.id and w.state = 'open' and w.due_at <= holdfast_now()
+from {rows} as r(run_id, id) where w.id = r.id and w.state = 'open' and w.due_at <= (select holdfast_now())
 returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, id) on w.id = r.id where w.state = 'resolved'"""),
     # How the run is called in lists, and that it has begun.

@@ -33,8 +33,8 @@ CLAIM = """
 -- Take due messages, and those whose sender is gone: due by business time, gone by the clock.
 with due as materialized (
     select id from outbox
-    where state in ('queued', 'sending') and due_at <= greatest(holdfast_now(), clock_timestamp())
-      and due_at <= case state when 'queued' then holdfast_now() else clock_timestamp() end
+    where state in ('queued', 'sending') and due_at <= (select greatest(holdfast_now(), clock_timestamp()))
+      and due_at <= case state when 'queued' then (select holdfast_now()) else clock_timestamp() end
     order by due_at limit %(limit)s for no key update skip locked
 )
 update outbox o set state = 'sending', token = nextval('claim_token'), attempts = attempts + 1,

@@ -33,7 +33,7 @@ DUE = """
 select t.id, t.key, t.type, t.config, t.next_at, t.workflow_id, w.live_version_id as version_id,
        w.paused, w.deleted_at is not null as deleted, holdfast_now() as now
 from trigger t join workflow w on w.id = t.workflow_id
-where t.enabled and t.next_at <= holdfast_now()
+where t.enabled and t.next_at <= (select holdfast_now())
 order by t.next_at limit %s
 for no key update of t skip locked for key share of w skip locked
 """
