@@ -27,7 +27,7 @@ def check_location(text: str) -> httpx2.URL:
         raise BadLocation(f"“{url.scheme}:” cannot be called. Begin the address with https://.")
     if url.userinfo or _USERINFO.match(text):
         raise BadLocation("The address holds a user or password. Put them into a connection.")
-    if not url.host or port == 0:
+    if not url.host or port is not None and not 0 < port < 65536:
         raise BadLocation("The address names no host.")
     return url.copy_with(fragment=None)
 

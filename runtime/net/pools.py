@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from functools import cache
 from weakref import WeakKeyDictionary
 
 import httpcore2
@@ -28,7 +30,7 @@ def loop_pool() -> httpcore2.AsyncConnectionPool:
 
 def new_pool(resolve: Resolve | None = None) -> httpcore2.AsyncConnectionPool:
     return httpcore2.AsyncConnectionPool(
-        ssl_context=httpx2.create_ssl_context(),
+        ssl_context=_tls(),
         max_connections=1000,
         max_keepalive_connections=100,
         keepalive_expiry=IDLE_SECONDS,
@@ -41,3 +43,9 @@ async def close() -> None:
     pool = _POOLS.pop(asyncio.get_running_loop(), None)
     if pool is not None:
         await pool.aclose()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Reading the system's certificates takes a quarter of a second; SSL_CERT_FILE may name others."""
+    return httpx2.create_ssl_context()
