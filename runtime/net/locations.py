@@ -7,6 +7,7 @@ import re
 import httpx2
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]|^ | $")
+_HOST = re.compile(rb"[A-Za-z0-9._:-]+")
 _USERINFO = re.compile(r"[^/?#]*//[^/?#]*@")
 
 
@@ -27,7 +28,7 @@ def check_location(text: str) -> httpx2.URL:
         raise BadLocation(f"“{url.scheme}:” cannot be called. Begin the address with https://.")
     if url.userinfo or _USERINFO.match(text):
         raise BadLocation("The address holds a user or password. Put them into a connection.")
-    if not url.host or port is not None and not 0 < port < 65536:
+    if not _HOST.fullmatch(url.raw_host) or port is not None and not 0 < port < 65536:
         raise BadLocation("The address names no host.")
     return url.copy_with(fragment=None)
 

@@ -117,7 +117,7 @@ class Connection:
     kind: str
     hosts: tuple[str, ...]
     config: Mapping[str, Any]
-    secret: Mapping[str, str]
+    secret: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ holds those that flows use: content-type, location, etag, link, retry-after, and
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from email.message import Message
 from typing import Annotated, Any, Literal
@@ -24,25 +25,21 @@ from .fields import ConnectionName, Json, LongText, Pairs, Text
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 KEPT_HEADERS = ("content-type", "location", "etag", "last-modified", "link", "retry-after")
 
 
 def _address(source: str) -> str:
     """Refuse at save what can be seen before anything is filled in."""
-    fixed, template, _ = source.partition("{{")
-    if source.startswith("/") or template and "//" not in fixed:
+    sample = _TEMPLATE.sub("x", source)
+    if source.startswith("/") or source.startswith("{{") or "}}" in sample:
         return source
-    scheme, _, rest = fixed.partition(":")
-    if scheme.lower() not in ("http", "https"):
+    if not sample.lower().startswith(("http://", "https://")):
         raise ValueError("Begin the address with https://, or with / when a connection has a base address.")
-    if not template or any(end in rest.removeprefix("//") for end in "/?#"):
-        fixed = fixed + "x" if template else fixed
-        try:
-            net.check_location(fixed)
-        except net.BadLocation as wrong:
-            raise ValueError(str(wrong)) from None
-    elif "@" in rest:
-        raise ValueError("The address holds a user or password. Put them into a connection.")
+    try:
+        net.check_location(sample)
+    except net.BadLocation as wrong:
+        raise ValueError(str(wrong)) from None
     return source
 
 

@@ -146,7 +146,7 @@ class Handler(socketserver.StreamRequestHandler):
         self.send(headers={"Set-Cookie": "session=secret; Path=/"}, body=b"set")
 
     def do_text(self) -> None:
-        self.send(headers={"Content-Type": self.query["type"]}, body=self.query["body"].encode(self.query.get("charset", "utf-8")))
+        self.send(headers={"Content-Type": self.query["type"]}, body=self.query.get("body", "").encode(self.query.get("charset", "utf-8")))
 
     def do_json(self) -> None:
         self.send(headers={"Content-Type": "application/json"}, body=self.query["body"].encode("utf-8", "surrogatepass"))
