@@ -33,9 +33,10 @@ Rule = str | tuple[str, str]
 """One demand for every method, or (to read: GET and HEAD, to change: every other method)."""
 
 # URL name -> Rule. A role means: at least this role in some team; the look-up then asks for it in the row's own team.
-# To add a view: give its path a name, add the name to its area here, and fetch its rows with `get_workflow(user, id,
-# ROLE)` and the like. `namespace:*` covers a whole namespace. Names that begin with `api:` are API operations, by their
-# operation id. tests/builder/test_access.py walks every address and fails for one that is missing here.
+# To add a view: give its path a name, add the name to its area here, and fetch its rows with `get_workflow(request.user,
+# id, request.role)` and the like: `request.role` is what stands here. `namespace:*` covers a whole namespace. Names that
+# begin with `api:` are API operations, by operation id. tests/builder/test_access.py fails for an address without a name
+# here, and tries each as nobody and as every role.
 VIEWS: dict[str, Rule] = {
     # In and out
     "login": PUBLIC,
@@ -44,7 +45,9 @@ VIEWS: dict[str, Rule] = {
     "password_change_done": SIGNED_IN,
     # For machines: each checks a token, a signature or a bearer of its own
     "hook": PUBLIC,
+    "hook_no_slash": PUBLIC,
     "callback": PUBLIC,
+    "callback_no_slash": PUBLIC,
     "healthz": PUBLIC,
     "readyz": PUBLIC,
     # One's own account
@@ -87,6 +90,8 @@ VIEWS: dict[str, Rule] = {
     "connection_delete": ADMIN,
     # API pages
     "api_docs": SIGNED_IN,
+    "api_missing": PUBLIC,
+    "api:api-root": PUBLIC,
     "api:openapi-json": PUBLIC,
     # API operations
     "api:whoami": SIGNED_IN,
@@ -98,7 +103,7 @@ VIEWS: dict[str, Rule] = {
     "api:get_draft": VIEWER,
     "api:put_draft": BUILDER,
     "api:publish_workflow": BUILDER,
-    "api:start_run": OPERATOR,
+    "api:start_run": BUILDER,
     "api:list_runs": VIEWER,
     "api:get_run": VIEWER,
     "api:list_steps": VIEWER,
@@ -106,6 +111,8 @@ VIEWS: dict[str, Rule] = {
     "api:requeue_run": OPERATOR,
     "api:list_approvals": VIEWER,
     "api:decide_approval": VIEWER,
+    # The design system on one page
+    "gallery": SUPERUSER,
     # Django's admin knows no teams
     "admin:login": PUBLIC,
     "admin:*": SUPERUSER,
@@ -132,6 +139,7 @@ class DenyByDefault:
         if rule is None:
             log.error("The view %r is not in the table of builder/access.py, so nobody may open it.", name or view)
             raise PermissionDenied("This page is not in the table of who may open what.")
+        request.role = role_of(rule)
         if rule == PUBLIC or admitted(request.user, rule):
             return None
         if request.user.is_authenticated:
@@ -147,6 +155,11 @@ def rule_for(name: str, method: str = "GET") -> str | None:
     if isinstance(rule, tuple):
         return rule[0] if method in ("GET", "HEAD", "OPTIONS") else rule[1]
     return rule
+
+
+def role_of(rule: str) -> Role:
+    """The role to ask for in the row's own team. It is `request.role` in views and API operations."""
+    return Role(rule) if rule in RANK else Role.VIEWER
 
 
 def admitted(user: Any, rule: str) -> bool:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
-from runtime.jsonvalues import MIB, BadJson, check_json, loads_strict
+from runtime.jsonvalues import DEEPEST, MIB, BadJson, check_json, loads_strict
 
 MOST_FIELDS = 1000
 DRAINED = 8 * MIB
@@ -24,8 +24,7 @@ class BodyRefused(Exception):
 
 def read_body(request: HttpRequest, limit: int = MIB) -> bytes:
     """The raw body, of at most `limit` bytes. Raises BodyRefused: 400 cut short, 411, 413, 415 compressed."""
-    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise BodyRefused(415, "Send the body uncompressed, without Content-Encoding.")
+    refuse_compressed(request)
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         return _read_chunked(request, limit)
     announced = _content_length(request)
@@ -41,7 +40,15 @@ def read_body(request: HttpRequest, limit: int = MIB) -> bytes:
     return body
 
 
-def parse_body(body: bytes, content_type: str, format: str = "json") -> Any:
+def refuse_compressed(request: HttpRequest) -> None:
+    """A few bytes may unpack to gigabytes. Raises BodyRefused."""
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise BodyRefused(415, "Send the body uncompressed, without Content-Encoding.")
+
+
+def parse_body(
+    body: bytes, content_type: str, format: str = "json", *, limit: int = MIB, deepest: int = DEEPEST
+) -> Any:
     """The value of a `json` or `form` body. Raises BodyRefused: 400 not valid, 415 another kind of body."""
     kind = content_type.partition(";")[0].strip().lower()
     fits = kind in (_FORM, "") if format == "form" else kind != _FORM and not kind.startswith("multipart/")
@@ -50,7 +57,7 @@ def parse_body(body: bytes, content_type: str, format: str = "json") -> Any:
     if format == "form":
         return parse_pairs(body, "body")
     try:
-        return loads_strict(body)
+        return loads_strict(body, limit, deepest=deepest)
     except BadJson as problem:
         raise BodyRefused(400, f"The {problem}", problem.path) from None
 

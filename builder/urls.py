@@ -1,10 +1,20 @@
-"""Every address of the product."""
+"""Every address of the product: one list per area. Who may open which stands in `builder.access`."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import path
 
+from builder.views import account, api, callbacks, health, hooks, teams
+
 urlpatterns = [
     path("admin/", admin.site.urls),
+    # For machines
+    *hooks.urlpatterns,
+    *callbacks.urlpatterns,
+    *health.urlpatterns,
+    *api.urlpatterns,
+    # For people
+    *account.urlpatterns,
+    *teams.urlpatterns,
 ]

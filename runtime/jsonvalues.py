@@ -20,7 +20,7 @@ NUL = "holds a NUL character, which cannot be stored."
 SURROGATE = "holds half of a surrogate pair, which is no character."
 BIG_INT = "is an integer beyond 64 bits. Send it as text."
 NOT_FINITE = "is not a finite number. Send null or text instead."
-TOO_DEEP = f"is nested more than {DEEPEST} levels deep."
+TOO_DEEP = "is nested more than {} levels deep."
 
 
 class BadJson(ValueError):
@@ -31,11 +31,11 @@ class BadJson(ValueError):
         self.path, self.message, self.line, self.column = path, message, line, column
 
 
-def loads_strict(data: bytes, limit: int = MIB, root: str = "body") -> Any:
+def loads_strict(data: bytes, limit: int = MIB, root: str = "body", deepest: int = DEEPEST) -> Any:
     """Parse UTF-8 JSON of at most `limit` bytes. Raises BadJson, whose path begins with `root`."""
     if len(data) > limit:
         raise BadJson(root, f"is larger than {limit:,} bytes.")
-    _check_depth(data, root)
+    _check_depth(data, root, deepest)
     text = _decode(data, root)
     try:
         if not _suspect(data):
@@ -45,25 +45,25 @@ def loads_strict(data: bytes, limit: int = MIB, root: str = "body") -> Any:
     except ValueError as error:
         raise _syntax(error, data, root) from None
     except RecursionError:
-        raise BadJson(root, TOO_DEEP) from None
-    return _read_carefully(text, data, root)
+        raise BadJson(root, TOO_DEEP.format(deepest)) from None
+    return _read_carefully(text, data, root, deepest)
 
 
-def check_json(value: Any, root: str = "") -> None:
+def check_json(value: Any, root: str = "", deepest: int = DEEPEST) -> None:
     """Raise BadJson unless `value` is made of None, bool, int, float, str, list and dict within the limits above."""
-    for path, message in _problems(value, root):
+    for path, message in _problems(value, root, deepest):
         raise BadJson(path, message)
 
 
-def _read_carefully(text: str, data: bytes, root: str) -> Any:
+def _read_carefully(text: str, data: bytes, root: str, deepest: int) -> Any:
     """Read again with marks where something is wrong, so that the error can name the path."""
     try:
         value = _MARKING.decode(text)
     except ValueError as error:
         raise _syntax(error, data, root) from None
     except RecursionError:
-        raise BadJson(root, TOO_DEEP) from None
-    check_json(value, root)
+        raise BadJson(root, TOO_DEEP.format(deepest)) from None
+    check_json(value, root, deepest)
     return value
 
 
@@ -126,18 +126,18 @@ _BRACES_AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
-def _check_depth(data: bytes, root: str) -> None:
+def _check_depth(data: bytes, root: str, deepest: int) -> None:
     """Before the parser, which recurses. Each round of `replace` takes away the innermost level and nothing else, in C;
     what closes nothing is left to the parser."""
-    if data.count(b"[") + data.count(b"{") <= DEEPEST:
+    if data.count(b"[") + data.count(b"{") <= deepest:
         return
     levels = _STRING.sub(b"", data).translate(_BRACES_AS_BRACKETS, _NO_BRACKETS)
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         levels, before = levels.replace(b"[]", b""), len(levels)
         if len(levels) == before:
             return
     if b"[]" in levels:
-        raise BadJson(root, TOO_DEEP)
+        raise BadJson(root, TOO_DEEP.format(deepest))
 
 
 def _decode(data: bytes, root: str) -> str:
@@ -168,7 +168,7 @@ _NAME = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def _problems(value: Any, root: str) -> Iterator[tuple[str, str]]:
+def _problems(value: Any, root: str, deepest: int) -> Iterator[tuple[str, str]]:
     """(path, message) of all that is wrong, in reading order. Keeps its own stack: nothing here recurses."""
     stack: list[tuple[str, Any, int]] = [(root, value, 0)]
     while stack:
@@ -184,8 +184,8 @@ def _problems(value: Any, root: str) -> Iterator[tuple[str, str]]:
             if not math.isfinite(value):
                 yield path, NOT_FINITE
         elif kind is dict or kind is list or kind is tuple:
-            if depth == DEEPEST:
-                yield path, TOO_DEEP
+            if depth == deepest:
+                yield path, TOO_DEEP.format(deepest)
             elif kind is dict:
                 yield from _key_problems(value, path)
                 stack.extend((_member(path, key), value[key], depth + 1) for key in reversed(value))

@@ -1,0 +1,34 @@
+"""/api/v1: what programs may do, with a bearer token, under the same table of roles as the pages.
+
+Every operation is registered with `guarded(<operation id>)`: an id that is not in `builder.access.VIEWS` does not import.
+Django-ninja makes the OpenAPI description; our own page shows it, because its ready-made ones load scripts from elsewhere.
+"""
+
+from __future__ import annotations
+
+from ninja import NinjaAPI
+
+from . import account, approvals, runs, workflows
+from .auth import nobody
+from .errors import add_handlers
+from .reading import StrictParser
+
+DESCRIPTION = """Send `Authorization: Bearer <token>`; make a token on your account page, or with `manage.py apitoken USER`.
+
+Lists come newest first, `limit` at a time; pass `next` of one page as `cursor` to get the following one, until it is null.
+Errors are `{"error": {"message": ..., "problems": [{"step", "field", "message"}]}}`."""
+
+api = NinjaAPI(
+    title="Holdfast",
+    version="1",
+    description=DESCRIPTION,
+    urls_namespace="api",
+    docs_url=None,
+    auth=nobody,
+    parser=StrictParser(),
+)
+add_handlers(api)
+api.add_router("", account.router, tags=["Account"])
+api.add_router("", workflows.router, tags=["Workflows"])
+api.add_router("", runs.router, tags=["Runs"])
+api.add_router("", approvals.router, tags=["Approvals"])

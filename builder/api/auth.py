@@ -1,0 +1,42 @@
+"""Bearer tokens, checked against the table of who may do what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from ninja.security import HttpBearer
+
+from builder.access import VIEWS, admitted, refusal, role_of, rule_for
+from builder.tokens import user_of
+
+
+class Bearer(HttpBearer):
+    """Admits the holder of a good token whose role suffices for one operation."""
+
+    def __init__(self, operation: str):
+        super().__init__()
+        self.name = f"api:{operation}"
+        if self.name not in VIEWS:
+            raise LookupError(f"The operation {operation} is not in the table of builder/access.py.")
+
+    def authenticate(self, request: HttpRequest, token: str) -> Any | None:
+        user = user_of(token)
+        if user is None:
+            return None
+        request.user = user
+        rule = rule_for(self.name, request.method or "GET")
+        if not admitted(user, rule):
+            raise PermissionDenied(refusal(rule))
+        request.role = role_of(rule)
+        return user
+
+
+def nobody(request: HttpRequest) -> None:
+    """The default: an operation that states nothing admits nobody."""
+
+
+def guarded(operation: str) -> dict[str, Any]:
+    """What every operation is registered with: `@router.get("/runs", **guarded("list_runs"))`."""
+    return {"operation_id": operation, "url_name": operation, "auth": Bearer(operation)}

@@ -1,0 +1,138 @@
+"""Runs: start, list, read, cancel, requeue."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+from ninja import Query, Router
+
+from builder.access import get_run, get_workflow, runs_for
+from runtime import acts
+from runtime.definition import canonical
+from runtime.jsonvalues import MIB, check_json
+from runtime.models import Run, Version, Wait
+from runtime.starts import start
+from runtime.states import WaitState
+
+from .auth import guarded
+from .errors import Refused
+from .paging import Cursor, Limit, page
+from .schemas import CancelIn, ChangedOut, ErrorOut, RunDetail, RunPage, StartedOut, StartIn, StepPage
+from .steps import steps_of
+
+router = Router()
+State = Literal["open", "attention", "succeeded", "failed", "cancelled"]
+
+
+@router.post(
+    "/workflows/{int:workflow_id}/runs", response={201: StartedOut, 200: StartedOut, 409: ErrorOut, 422: ErrorOut},
+    summary="Start a run", **guarded("start_run"),
+)
+def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> tuple[int, dict[str, Any]]:
+    """201 and a new run; 200 and the old one when this idempotency key started it; 409 when that was with other input."""
+    workflow = get_workflow(request.user, workflow_id, request.role)
+    if workflow.live_version is None:
+        raise Refused(409, "This workflow has not been published.")
+    if workflow.paused:
+        raise Refused(409, "This workflow is paused.")
+    check_json(data.input, "body.input")
+    text = canonical({"input": data.input})
+    if len(text.encode()) > MIB:
+        raise Refused(413, f"The input is larger than {MIB:,} bytes.")
+    started = start(
+        workflow.live_version,
+        trigger_key=_trigger_key(workflow.live_version, data.trigger),
+        input={"body": data.input},
+        idempotency_key=f"key:{data.idempotency_key}" if data.idempotency_key else None,
+        input_hash=hashlib.sha256(text.encode()).hexdigest() if data.idempotency_key else "",
+        user=request.user,
+    )
+    return 201 if started.created else 200, {"run": started.run_id, "url": _url(started.run_id), "created": started.created}
+
+
+@router.get("/runs", response=RunPage, summary="List runs", **guarded("list_runs"))
+def list_runs(
+    request: HttpRequest,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+    workflow: Annotated[int | None, Query(None, description="Only runs of this workflow.")] = None,
+    state: Annotated[State | None, Query(None)] = None,
+    test: Annotated[bool | None, Query(None, description="Only test runs, or only real ones.")] = None,
+) -> dict[str, Any]:
+    wanted = {"workflow_id": workflow, "state": state, "test": test}
+    rows = runs_for(request.user).filter(**{name: value for name, value in wanted.items() if value is not None})
+    found, following = page(rows.select_related("version").defer("input", "output", "version__definition"), cursor, limit)
+    return {"items": [_shown(run) for run in found], "next": following}
+
+
+@router.get("/runs/{int:run_id}", response=RunDetail, summary="Get a run", **guarded("get_run"))
+def read_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
+    run = get_run(request.user, run_id)
+    waits = Wait.objects.filter(run_id=run.pk, state=WaitState.OPEN).order_by("pk")[:200]
+    return {**_shown(run), "input": run.input, "output": run.output, "error": run.error, "waits": list(waits)}
+
+
+@router.get("/runs/{int:run_id}/steps", response=StepPage, summary="List a run's steps", **guarded("list_steps"))
+def list_steps(
+    request: HttpRequest, run_id: int,
+    cursor: Annotated[str | None, Query(None, max_length=2000, description="`next` of the page before.")] = None,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """In the order of their paths, each with the attempts of its calls; at the end the calls that are in flight."""
+    found, following = steps_of(get_run(request.user, run_id), cursor, limit)
+    return {"items": found, "next": following}
+
+
+@router.post("/runs/{int:run_id}/cancel", response=ChangedOut, summary="Cancel a run", **guarded("cancel_run"))
+def cancel_run(request: HttpRequest, run_id: int, data: CancelIn) -> dict[str, Any]:
+    """Calls in flight end and are recorded; no new one begins."""
+    run = get_run(request.user, run_id, request.role)
+    return _changed(run, acts.cancel(run.pk, user=request.user, why=data.why))
+
+
+@router.post("/runs/{int:run_id}/requeue", response=ChangedOut, summary="Requeue a failed run", **guarded("requeue_run"))
+def requeue_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
+    """It goes on at what failed. Finished steps do not run again."""
+    run = get_run(request.user, run_id, request.role)
+    return _changed(run, acts.requeue(run.pk, user=request.user))
+
+
+def _trigger_key(version: Version, wanted: str | None) -> str:
+    """The trigger that idempotency keys belong to: the one named, the first API trigger, or `api` for a workflow without."""
+    declared = version.definition.get("triggers") or []
+    if wanted is None:
+        return next((trigger["id"] for trigger in declared if trigger["type"] == "api"), "api")
+    if any(trigger["id"] == wanted and trigger["type"] in ("api", "manual") for trigger in declared):
+        return wanted
+    message = f"The live version has no API or manual trigger “{wanted}”."
+    raise Refused(422, message, [{"step": "", "field": "body.trigger", "message": message}])
+
+
+def _changed(run: Run, changed: bool) -> dict[str, Any]:
+    run.refresh_from_db(fields=["state"])
+    return {"changed": changed, "state": run.state}
+
+
+def _shown(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.pk,
+        "workflow": run.workflow_id,
+        "version": run.version.number,
+        "state": run.state,
+        "title": run.title,
+        "test": run.test,
+        "trigger": run.trigger_key,
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "cost": run.cost,
+        "url": _url(run.pk),
+    }
+
+
+def _url(run_id: int) -> str:
+    return settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[run_id])

@@ -1,0 +1,99 @@
+"""A run's steps for the API: results in the order of their paths, then the calls that have no result yet."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+
+from runtime.models import Attempt, Run, StepResult
+from runtime.paths import step_of
+
+from .errors import Refused
+
+Place = tuple[str, int]
+
+
+def steps_of(run: Run, cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """(steps, next cursor). Calls in flight come with the last page."""
+    rows = StepResult.objects.filter(run_id=run.pk)
+    if cursor is not None:
+        rows = rows.filter(pk__gt=(run.pk, *_read_cursor(cursor)))
+    found = list(rows.order_by("pk")[: limit + 1])
+    results, more = found[:limit], len(found) > limit
+    attempts = _attempts(run, {result.path for result in results})
+    steps = [_finished(result, attempts.get((result.path, result.take), [])) for result in results]
+    if more:
+        return steps, _write_cursor(results[-1])
+    return steps + _in_flight(run), None
+
+
+def _attempts(run: Run, paths: Iterable[str]) -> dict[Place, list[Attempt]]:
+    found: dict[Place, list[Attempt]] = defaultdict(list)
+    for attempt in Attempt.objects.filter(run_id=run.pk, path__in=paths).order_by("n"):
+        found[attempt.path, attempt.take].append(attempt)
+    return found
+
+
+def _in_flight(run: Run) -> list[dict[str, Any]]:
+    """Bounded by how many lanes and iterations a run has open, not by its length."""
+    result = StepResult.objects.filter(run_id=run.pk, scope=OuterRef("scope"), path=OuterRef("path"), take=OuterRef("take"))
+    found: dict[Place, list[Attempt]] = defaultdict(list)
+    for attempt in Attempt.objects.filter(~Exists(result), run_id=run.pk).order_by("started_at", "n"):
+        found[attempt.path, attempt.take].append(attempt)
+    return [_unfinished(path, take, attempts) for (path, take), attempts in found.items()]
+
+
+def _finished(result: StepResult, attempts: list[Attempt]) -> dict[str, Any]:
+    return {
+        "path": result.path,
+        "step": result.step,
+        "take": result.take,
+        "state": result.state,
+        "output": result.output,
+        "error": result.error,
+        "cost": result.cost,
+        "started_at": result.started_at,
+        "finished_at": result.finished_at,
+        "superseded": result.superseded,
+        "attempts": attempts,
+    }
+
+
+def _unfinished(path: str, take: int, attempts: list[Attempt]) -> dict[str, Any]:
+    return {
+        "path": path,
+        "step": step_of(path),
+        "take": take,
+        "state": "running",
+        "output": None,
+        "error": None,
+        "cost": None,
+        "started_at": attempts[0].started_at,
+        "finished_at": None,
+        "superseded": False,
+        "attempts": attempts,
+    }
+
+
+def _write_cursor(result: StepResult) -> str:
+    return urlsafe_b64encode(json.dumps([result.scope, result.path, result.take]).encode()).decode()
+
+
+def _read_cursor(text: str) -> tuple[str, str, int]:
+    try:
+        scope, path, take = json.loads(urlsafe_b64decode(text.encode()))
+    except ValueError:
+        raise _not_ours() from None
+    if not (isinstance(scope, str) and isinstance(path, str) and isinstance(take, int)) or "\x00" in scope + path:
+        raise _not_ours()
+    return scope, path, take
+
+
+def _not_ours() -> Refused:
+    problem = {"step": "", "field": "query.cursor", "message": "Pass `next` of the page before, as it is."}
+    return Refused(422, "This cursor is not one of ours.", [problem])

@@ -1,0 +1,67 @@
+"""One's own account: signing in and out, the password, and the tokens with which one's programs use the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import views as auth
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from builder.models import ApiToken
+from builder.tokens import make_token, revoke, tokens_of
+from runtime.models import Membership
+
+
+class TokenForm(forms.Form):
+    LENGTHS = [("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Without an end")]
+
+    name = forms.CharField(label="What is it for?", max_length=100)
+    days = forms.ChoiceField(label="Good for", choices=LENGTHS, initial="90", required=False)
+
+
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    return _page(request, TokenForm())
+
+
+@require_POST
+@never_cache
+def account_tokens(request: HttpRequest) -> HttpResponse:
+    """Make a token. This answer shows it, and no other ever will."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form, status=422)
+    days = int(form.cleaned_data["days"]) if form.cleaned_data["days"] else None
+    _, text = make_token(request.user, form.cleaned_data["name"], days=days)
+    return _page(request, TokenForm(), made=text)
+
+
+@require_POST
+def account_token_revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    token = get_object_or_404(ApiToken, pk=token_id, user=request.user)
+    if revoke(token, actor=request.user):
+        messages.success(request, f"Revoked {token.name}. Programs that use it are refused from now on.")
+    return redirect("account")
+
+
+def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **more: Any) -> HttpResponse:
+    memberships = Membership.objects.filter(user=request.user).select_related("team").order_by("team__name")
+    context = {"form": form, "tokens": tokens_of(request.user), "memberships": memberships, **more}
+    return render(request, "account/account.html", context, status=status)
+
+
+urlpatterns = [
+    path("login/", auth.LoginView.as_view(), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("account/", account, name="account"),
+    path("account/password/", auth.PasswordChangeView.as_view(), name="password_change"),
+    path("account/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
+    path("account/tokens/", account_tokens, name="account_tokens"),
+    path("account/tokens/<int:token_id>/revoke/", account_token_revoke, name="account_token_revoke"),
+]
