@@ -94,11 +94,12 @@ def tree(definition: dict[str, Any], rows: Rows, run: Any, now: datetime) -> lis
 
 
 def most_telling(nodes: list[Node]) -> str:
-    """The path of the step that a person opens the page for: what failed, asks, runs or waits; else the trigger."""
+    """The path of the step that a person opens the page for: what asks, failed, runs or waits; else the trigger."""
+    steps = [node for node in nodes if node.kind == "step" and not node.groups]
     for state in ("attention", "failed", "running", "waiting"):
-        steps = [node for node in nodes if node.kind == "step" and node.state == state]
-        asking = [node for node in steps if node.icon == "approval"] or [node for node in steps if not node.groups]
-        if chosen := asking or steps:
+        found = [node for node in steps if node.state == state]
+        asking = [node for node in found if node.icon == "approval"]
+        if chosen := asking or found:
             return chosen[0].path
     return nodes[0].path
 
@@ -186,7 +187,8 @@ class _Maker:
         steps = self.sequence(body, f"{scope}/", level + 1, scope) if row.index == page.opened else []
         if steps and row.state not in ("succeeded", "failed"):
             node.state = self.joined([step for step in steps if step.parent == scope])
-        self.group(node, row.started_at, row.ended_at)
+        begun = [span.start for step in steps for span in step.spans]
+        self.group(node, row.started_at or min(begun, default=None), row.ended_at)
         yield node
         yield from steps
 
@@ -297,9 +299,9 @@ class _Maker:
             return decided_note(place)
         match wait.kind:
             case WaitKind.RETRY:
-                return Note("retrying ", moment=wait.due_at)
+                return self.upcoming("retrying ", wait.due_at)
             case WaitKind.TIMER:
-                return Note("wakes ", moment=wait.due_at, leads=True)
+                return self.upcoming("wakes ", wait.due_at, leads=True)
             case WaitKind.APPROVAL:
                 return Note("waits for an answer", leads=True)
             case WaitKind.CALLBACK:
@@ -307,6 +309,11 @@ class _Maker:
             case WaitKind.PERSON:
                 return Note("did it happen?", leads=True)
         return None
+
+    def upcoming(self, words: str, due: datetime | None, leads: bool = False) -> Note:
+        """A due time that has come is not told as past: somebody is about to take it up."""
+        late = due is not None and due <= self.end
+        return Note(f"{words}now", leads=leads) if late else Note(words, moment=due, leads=leads)
 
 
 def taken_lane(step: dict[str, Any], path: str, rows: Rows) -> str | None:

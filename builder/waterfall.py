@@ -72,7 +72,7 @@ def make_axis(start: datetime, end: datetime, work: Iterable[tuple[datetime, dat
         knots.append((seconds, place))
     shortened = any(shown < length for length, shown in lengths)
     scaled = next((knots[i][1] for i, (length, shown) in enumerate(lengths) if shown < length), knots[-1][1])
-    ticks = tuple(Tick(i * TICK_EVERY, i * unit) for i in range(TICKS) if i * TICK_EVERY <= scaled - 3 or i == 0)
+    ticks = tuple(Tick(i * TICK_EVERY, i * unit) for i in range(TICKS) if i * TICK_EVERY <= scaled - (3 if shortened else 8) or i == 0)
     return Axis(start, end, tuple(knots), ticks, shortened)
 
 

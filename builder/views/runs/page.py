@@ -14,13 +14,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from builder import access
+from builder.asked import recipient_for
 from builder.runlines import busy, lines, tick_word
 from builder.runload import fingerprint, load
+from builder.runrows import Place
 from builder.runtree import Node, most_telling, tree
 from builder.templatetags.formats import display_name, duration
 from builder.waterfall import make_axis
 from runtime.clock import business_now
-from runtime.models import Run, Wait
+from runtime.models import Approval, Run, Wait
 from runtime.states import UNFINISHED, WaitKind, WaitState
 from runtime.triggers import trigger_kinds
 
@@ -87,6 +89,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "ticks": [(tick.x, tick_word(tick.seconds, duration)) for tick in axis.ticks],
         "working": working_time(run),
         "may_act": access.can(request.user, access.OPERATOR, run.workflow.team_id),
+        "may_decide": may_decide(request.user, run, rows.places.get(chosen.path)),
         "neighbours": neighbours(request, run),
         "started_by": started_by(run, nodes[0]),
         "ran": run.ended_at - run.created_at if run.ended_at else None,
@@ -135,6 +138,16 @@ def working_time(run: Run) -> dict[str, Any]:
         cursor.execute(WORK, [run.pk])
         seconds, calls = cursor.fetchone()
     return {"seconds": float(seconds), "floor": calls > MOST_CALLS}
+
+
+def may_decide(user: Any, run: Run, place: Place | None) -> bool:
+    """Operators, and those whom the chosen approval asks."""
+    wait = place.open_wait if place else None
+    if wait is None or wait.kind != WaitKind.APPROVAL:
+        return False
+    approval = Approval.objects.filter(pk=wait.pk).first()
+    asked_too = approval is not None and recipient_for(user, approval) is not None
+    return asked_too or access.can(user, access.OPERATOR, run.workflow.team_id)
 
 
 def neighbours(request: HttpRequest, run: Run) -> dict[str, str]:

@@ -1,0 +1,139 @@
+"""Approvals as people see them: what is asked, of whom, and how it stands. The link's page, the inbox and the run page share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from builder import access
+from builder.templatetags.formats import display_name
+from runtime.definition import find
+from runtime.models import Approval, Decision, Recipient, Run, StepResult
+from runtime.paths import step_of
+from runtime.states import UNFINISHED, WaitState
+
+SINCE = 5
+DECIDED = {"approve": "approved", "reject": "rejected"}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How an approval stands for somebody: `open`, `answered` (by them, others have to answer too), `decided`, `expired`,
+    `held` (the run failed and may be requeued), `withdrawn` (the run ended). Who, what and when tell of the decision."""
+
+    name: str
+    who: str = ""
+    answer: str = ""
+    at: datetime | None = None
+    comment: str = ""
+    mine: bool = False
+    missing: int = 0
+
+    @property
+    def word(self) -> str:
+        return DECIDED.get(self.answer, "")
+
+
+def waiting_for(user: Any) -> QuerySet[Approval]:
+    """Open approvals that ask this person and that they have not answered, newest first."""
+    answered = Decision.objects.filter(recipient=OuterRef("pk"))
+    mine = Recipient.objects.filter(_is(user), ~Exists(answered))
+    return _open().filter(pk__in=mine.values("approval_id"))
+
+
+def open_in_teams(user: Any) -> QuerySet[Approval]:
+    """All open approvals of the teams in which this person is operator."""
+    return _open().filter(run_id__in=access.runs_for(user, access.OPERATOR).filter(state__in=UNFINISHED).values("pk"))
+
+
+def recipient_for(user: Any, approval: Approval) -> Recipient | None:
+    return approval.recipients.filter(_is(user)).first()
+
+
+def status_of(approval: Approval, recipient: Recipient | None, now: datetime) -> Status:
+    wait = approval.wait
+    decisions = list(approval.decisions.order_by("pk").select_related("recipient__user", "user"))
+    mine = next((decision for decision in decisions if recipient and decision.recipient_id == recipient.pk), None)
+    if wait.state == WaitState.RESOLVED and wait.outcome.get("by") == "due":
+        return Status("expired", at=wait.resolved_at)
+    if wait.state == WaitState.RESOLVED and decisions:
+        return _told("decided", decisions[-1], mine)
+    if wait.state == WaitState.SUSPENDED:
+        return Status("held")
+    if wait.state != WaitState.OPEN:
+        return Status("withdrawn", at=wait.resolved_at)
+    if mine is not None:
+        return _told("answered", mine, mine, approval.needed - len(decisions))
+    if wait.due_at is not None and wait.due_at <= now:
+        return Status("expired", at=wait.due_at)
+    return Status("open")
+
+
+def others(approval: Approval, recipient: Recipient | None) -> str:
+    """Who was asked too, and whose answer counts."""
+    names = [name_of(one) for one in approval.recipients.select_related("user").order_by("pk") if one != recipient]
+    if not names:
+        return ""
+    shown = names[0] if len(names) == 1 else f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
+    rule = "Everybody has to approve." if approval.policy == "all" else "The first answer counts."
+    return f"{shown} {'was' if len(names) == 1 else 'were'} asked too. {rule}"
+
+
+def since(approval: Approval, run: Run, after: datetime | None) -> list[dict[str, Any]]:
+    """What the run did in the same lane after the decision, in order."""
+    if after is None:
+        return []
+    lane = approval.wait.path.rpartition("/")[0]
+    found = StepResult.objects.filter(run_id=run.pk, scope=approval.wait.scope, started_at__gte=after, superseded=False)
+    found = found.exclude(path=approval.wait.path).defer("output")
+    if lane:
+        found = found.filter(path__startswith=f"{lane}/")
+    steps = run.version.definition
+    return [
+        {"name": (find(steps, step_of(row.path)) or {}).get("name") or row.step, "state": row.state, "at": row.finished_at}
+        for row in found.order_by("finished_at")[:SINCE]
+    ]
+
+
+def form_fields(approval: Approval, posted: Mapping[str, str], wrong: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The step's form as the page draws it, with what was typed and what is wrong with it."""
+    return [
+        {
+            **field,
+            "label": field.get("label") or field["id"],
+            "input": {"number": "text", "date": "date"}.get(field.get("type", "text"), "text"),
+            "value": posted.get(f"form.{field['id']}", ""),
+            "wrong": wrong.get(field["id"], ""),
+        }
+        for field in approval.form
+    ]
+
+
+def posted_form(approval: Approval, posted: Mapping[str, str]) -> dict[str, str]:
+    return {field["id"]: posted.get(f"form.{field['id']}", "") for field in approval.form}
+
+
+def name_of(recipient: Recipient) -> str:
+    """The person's name where the address belongs to somebody with an account, else the address."""
+    if recipient.user is not None:
+        return display_name(recipient.user)
+    found = get_user_model().objects.filter(email__iexact=recipient.address, is_active=True).first()
+    return found.get_full_name() if found and found.get_full_name() else recipient.address
+
+
+def _open() -> QuerySet[Approval]:
+    return Approval.objects.filter(wait__state=WaitState.OPEN).select_related("wait").order_by("-pk")
+
+
+def _is(user: Any) -> Q:
+    return Q(user=user) | Q(address__iexact=user.email) if user.email else Q(user=user)
+
+
+def _told(name: str, decision: Decision, mine: Decision | None, missing: int = 0) -> Status:
+    who = name_of(decision.recipient) if decision.recipient else display_name(decision.user) or decision.decided_by
+    return Status(name, who, decision.answer, decision.decided_at, decision.comment, mine == decision, missing)
