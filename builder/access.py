@@ -103,7 +103,7 @@ VIEWS: dict[str, Rule] = {
     "api:get_draft": VIEWER,
     "api:put_draft": BUILDER,
     "api:publish_workflow": BUILDER,
-    "api:start_run": BUILDER,
+    "api:start_run": OPERATOR,
     "api:list_runs": VIEWER,
     "api:get_run": VIEWER,
     "api:list_steps": VIEWER,

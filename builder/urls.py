@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path
 
-from builder.views import account, api, callbacks, health, hooks, teams
+from builder.views import account, api, approvals, callbacks, gallery, health, hooks, runs, teams
 
 urlpatterns = [
     path("admin/", admin.site.urls),
@@ -15,6 +15,9 @@ urlpatterns = [
     *health.urlpatterns,
     *api.urlpatterns,
     # For people
+    *runs.urlpatterns,
+    *approvals.urlpatterns,
     *account.urlpatterns,
     *teams.urlpatterns,
+    path("gallery/", gallery.gallery, name="gallery"),
 ]

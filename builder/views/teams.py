@@ -20,8 +20,8 @@ from runtime.models import Membership, Role, Team
 
 ABOUT_ROLES = [
     (Role.VIEWER, "Sees flows and runs"),
-    (Role.BUILDER, "Also builds, publishes and starts flows"),
-    (Role.OPERATOR, "Also cancels and requeues runs, and decides in place of approvers"),
+    (Role.BUILDER, "Also builds and publishes flows"),
+    (Role.OPERATOR, "Also starts, cancels and requeues runs, and decides in place of approvers"),
     (Role.ADMIN, "Also manages connections and members"),
 ]
 
