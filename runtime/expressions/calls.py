@@ -116,7 +116,9 @@ def _unfit(called: Function, values: list[Any], texts: list[str], site: Site) ->
             break
         signatures = fitting
     wanted = _either(dict.fromkeys(kind_in_words(signature[index]) for signature in signatures))
-    return site.error("type", f"{text} is {in_words(value)}, and {called.shown} needs {wanted} there.{_remedy(value, text)}")
+    return site.error(
+        "type", f"{text} is {in_words(value)}, and {called.shown} needs {wanted} there.{_remedy(value, text)}"
+    )
 
 
 def _either(kinds: Iterable[str]) -> str:

@@ -105,7 +105,9 @@ def _membership(operands: Operands) -> Closure:
                 raise operands.site.located(error)
         remedy = " For text, write text.contains(part)." if type(container) is str else ""
         kind = in_words(container)
-        raise operands.site.error("type", f"{operands.right_text} is {kind}, and `in` looks into lists and maps.{remedy}")
+        raise operands.site.error(
+            "type", f"{operands.right_text} is {kind}, and `in` looks into lists and maps.{remedy}"
+        )
 
     return is_member
 

@@ -163,7 +163,9 @@ def _map(compiler: Compiler, node: syntax.MapLiteral) -> Code:
             key = key_part(run)
             stored = map_key(key)
             if stored is None:
-                raise site.error("type", f"A map's key must be text, a whole number, true or false, not {in_words(key)}.")
+                raise site.error(
+                    "type", f"A map's key must be text, a whole number, true or false, not {in_words(key)}."
+                )
             if stored in entries:
                 raise site.error("value", f"The map has the key `{str(key_value(stored))[:40]}` twice.")
             value = value_part(run)

@@ -40,7 +40,9 @@ class Loop:
             remedy = " Where it may be empty, select it with `.?` and add .orValue([])."
         elif kind is Optional:
             remedy = " Add .orValue([])."
-        raise self.site.error("type", f"{self.text} is {in_words(value)}, and {self.macro}() needs a list or a map.{remedy}")
+        raise self.site.error(
+            "type", f"{self.text} is {in_words(value)}, and {self.macro}() needs a list or a map.{remedy}"
+        )
 
     def not_a_bool(self, value: Any) -> EvaluationError:
         message = f"{self.body_text} is {in_words(value)}, and {self.macro}() needs true or false there."

@@ -100,7 +100,13 @@ def compile(source: str, *, checked: bool = True) -> Expression:
     """
     if len(source) > limits.SOURCE_LENGTH:
         raise SyntaxProblem(f"The expression is longer than {limits.SOURCE_LENGTH:,} characters.", 1, source[:100])
-    return Expression(source, Program.build(source, tokens(source), checked))
+    try:
+        return Expression(source, Program.build(source, tokens(source), checked))
+    except SyntaxProblem as problem:
+        if not source.lstrip().startswith("{{"):
+            raise
+        message = "This is an expression already: leave out the `{{` and `}}`."
+        raise SyntaxProblem(message, problem.position, source) from None
 
 
 def _is_path(node: syntax.Node) -> bool:

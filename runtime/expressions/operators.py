@@ -121,7 +121,7 @@ def negate(run: Evaluation, a: Any) -> Any:
         return -a
     if type(a) is Duration:
         return duration(-a)
-    raise EvaluationError("type", f"- cannot turn {in_words(a)} round: it needs a number.")
+    raise EvaluationError("type", f"- needs a number or a length of time after it, not {in_words(a)}.")
 
 
 def whole(value: int) -> int:

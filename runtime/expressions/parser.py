@@ -6,6 +6,8 @@ counted: see limits.NESTING.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import limits, syntax
 from .errors import SyntaxProblem
 from .lexer import Token
@@ -17,6 +19,7 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 _RESERVED = frozenset(
     "as break const continue else for function if import let package namespace return var void while".split()
 )
+_WRITTEN = {"and": "&&", "or": "||", "not": "!", "is": "==", "if": "`test ? this : that`"}  # for those who guess
 _LITERALS = frozenset({"int", "uint", "double", "string", "bytes"})
 MACROS = {"all": (2,), "exists": (2,), "exists_one": (2,), "existsOne": (2,), "map": (2, 3), "filter": (2,)}
 MACROS |= {"optMap": (2,), "optFlatMap": (2,)}
@@ -108,8 +111,7 @@ class _Parser:
             if token.value == "(":
                 self.advance()
                 node = self.expression()
-                self.expect(")")
-                return node
+                return replace(node, start=token.start, end=self.expect(")").end)
             if token.value == "[":
                 return self.list_literal()
             if token.value == "{":
@@ -180,7 +182,14 @@ class _Parser:
             raise self.problem(f"The first argument of {macro.value}() must be a variable's name.", macro)
         macro_name = "exists_one" if macro.value == "existsOne" else macro.value
         return syntax.Comprehension(
-            operand.start, end, macro.start, macro_name, operand, variable.name, condition[0] if condition else None, body
+            operand.start,
+            end,
+            macro.start,
+            macro_name,
+            operand,
+            variable.name,
+            condition[0] if condition else None,
+            body,
         )
 
     def index(self, operand: syntax.Node) -> syntax.Node:
@@ -250,7 +259,11 @@ class _Parser:
     def unexpected(self) -> SyntaxProblem:
         if self.token.kind == "end":
             return self.problem("The expression ends too early: a value is missing.", self.token)
-        return self.problem(f"`{self.shown()}` is not expected here.", self.token)
+        word = self.shown() if self.token.kind == "name" else ""
+        if word.lower() not in _WRITTEN and self.at and self.tokens[self.at - 1].value == "not":
+            word = "not"
+        remedy = f" Write {_WRITTEN[word.lower()]} for {word}." if word.lower() in _WRITTEN else ""
+        return self.problem(f"`{self.shown()}` is not expected here.{remedy}", self.token)
 
     def shown(self) -> str:
         return self.text[self.token.start : self.token.end][:40]

@@ -242,5 +242,5 @@ def _shown(key: Any) -> str:
 
 def unknown_name(run: Evaluation, name: str, site: Site) -> EvaluationError:
     error = site.error("missing", f"There is no name `{name}` here.")
-    error.near = (name, run.names, "")
+    error.near = (name, [*run.names, "true", "false", "null"], "")
     return error

@@ -59,7 +59,9 @@ def parse_duration(text: str) -> Duration:
         offset = match.end()
     if offset < len(unsigned) or not unsigned:
         if unsigned != "0":
-            raise EvaluationError("value", f'`{shorten(text)}` is not a length of time. Write it like "1h30m" or "90s".')
+            raise EvaluationError(
+                "value", f'`{shorten(text)}` is not a length of time. Write it like "1h30m" or "90s".'
+            )
     return operators.duration(-nanos if text[:1] == "-" else nanos)
 
 

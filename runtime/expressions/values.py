@@ -68,7 +68,9 @@ class BoolKey:
 TRUE_KEY, FALSE_KEY = BoolKey(True), BoolKey(False)
 
 NUMBERS = frozenset({int, float, Uint})
-KNOWN = frozenset({type(None), bool, int, Uint, float, str, bytes, list, dict, Timestamp, Duration, TypeValue, Optional})
+KNOWN = frozenset(
+    {type(None), bool, int, Uint, float, str, bytes, list, dict, Timestamp, Duration, TypeValue, Optional}
+)
 NUMBERS_AND_TIMES = frozenset({int, float, Uint, bool, Timestamp, Duration})  # compared in constant time
 
 TYPES = {

@@ -42,7 +42,8 @@ def main() -> None:
     print(f"template          {per_second(lambda: template.render(NAMES)):>12,.0f} /s   {TREE['subject']}")
     print(f"tree of templates {per_second(lambda: tree.render(NAMES)):>12,.0f} /s")
     numbers = iter(range(10**9))
-    print(f"compiling         {per_second(lambda: compile(f'{CONDITION} || {next(numbers)} > 1')):>12,.0f} /s   (not cached)")
+    compiled = per_second(lambda: compile(f"{CONDITION} || {next(numbers)} > 1"))
+    print(f"compiling         {compiled:>12,.0f} /s   the condition, never seen before")
 
 
 if __name__ == "__main__":

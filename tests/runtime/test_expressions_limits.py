@@ -118,7 +118,15 @@ def test_a_chain_of_200_sums_is_fine():
 @pytest.mark.parametrize("room", [40, 80, 150, 300, 600])
 def test_python_stack_is_never_the_limit(room):
     """Also when the caller itself has used most of the stack, what comes is one of our errors."""
-    sources = ["(" * 64 + "d" + ")" * 64, "d == e", "d", "[d].map(x, [x])", "1" + " + 1" * 190, "json_text(d)", "'%s'.format([d])"]
+    sources = [
+        "(" * 64 + "d" + ")" * 64,
+        "d == e",
+        "d",
+        "[d].map(x, [x])",
+        "1" + " + 1" * 190,
+        "json_text(d)",
+        "'%s'.format([d])",
+    ]
     names = {"d": deep(120), "e": deep(120)}
 
     def with_little_room():
@@ -137,7 +145,17 @@ def test_python_stack_is_never_the_limit(room):
 
 @pytest.mark.parametrize(
     "source",
-    ["d == e", "d", "[d]", "json_text(d)", "'%s'.format([d])", "d in [e]", "[d].distinct()", "[d, e].distinct()", "d != e"],
+    [
+        "d == e",
+        "d",
+        "[d]",
+        "json_text(d)",
+        "'%s'.format([d])",
+        "d in [e]",
+        "[d].distinct()",
+        "[d, e].distinct()",
+        "d != e",
+    ],
 )
 @pytest.mark.parametrize("levels", [100, 127, 500, 100_000])
 def test_deep_data_is_answered_or_refused(source, levels):
@@ -175,8 +193,7 @@ def test_deep_data_is_answered_or_refused(source, levels):
         "[s, s, s].map(x, x.reverse())",
         "json(s)",
         "'[' + ten.map(x, s).join(',') + ']'",
-        "[[[[[[[[1]]]]]]]].map(a, [a,a]).map(a, [a,a]).map(a, [a,a])"
-        + ".map(a, [a,a,a,a])" * 12,
+        "[[[[[[[[1]]]]]]]].map(a, [a,a]).map(a, [a,a]).map(a, [a,a])" + ".map(a, [a,a,a,a])" * 12,
         "s.trim() + s.trim() + s.trim()",
         "s.substring(0) + s.substring(0) + s.substring(0)",
     ],

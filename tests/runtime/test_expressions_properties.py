@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from runtime.expressions import ExpressionError, compile, compile_template, compile_value
 from runtime.expressions.functions import FUNCTIONS, NAMESPACES
 
-WORDS = """a b steps output x 0 1 -1 2.5 5u 'a' "é" b'x' r'\\' true false null in has ( ) [ ] { } . , : ? ! - + * / % < > <=
->= == != && || .? [? {{ }} // ` ' " \\ map filter all exists exists_one size int string matches '^(a+)+$' type format
-'%s%d%.3f' json timestamp duration '2026-01-01T00:00:00Z' 9223372036854775807 1e308 \ud800 \x00 🐱 optional.of math""".split()
+WORDS = """
+a b steps output x 0 1 -1 2.5 5u 'a' "é" b'x' r'\\' true false null in has ( ) [ ] { } . , : ? ! - + * / % < >
+<= >= == != && || .? [? {{ }} // ` ' " \\ map filter all exists exists_one size int string matches '^(a+)+$'
+type format '%s%d%.3f' json timestamp duration '2026-01-01T00:00:00Z' 9223372036854775807 1e308 \ud800 \x00 🐱
+optional.of math
+""".split()
 
 scalars = (
     st.none()
@@ -23,14 +26,45 @@ scalars = (
 )
 data = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abx") | st.text(max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abx") | st.text(max_size=3), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 names = st.fixed_dictionaries({"a": data, "b": data, "x": data})
 
 atoms = st.sampled_from(
-    ["a", "b", "x", "a.b", "a.?b", "b['a']", "x[0]", "x[?0]", "1", "-7", "2.5", "5u", "'a'", "'äö'", "''", "true", "false"]
-    + ["null", "[]", "[1, 'a', 2.0]", "{}", "{'a': 1}", "b'x'", "int", "timestamp(0)", "duration('1s')", "optional.none()"]
+    [
+        "a",
+        "b",
+        "x",
+        "a.b",
+        "a.?b",
+        "b['a']",
+        "x[0]",
+        "x[?0]",
+        "1",
+        "-7",
+        "2.5",
+        "5u",
+        "'a'",
+        "'äö'",
+        "''",
+        "true",
+        "false",
+    ]
+    + [
+        "null",
+        "[]",
+        "[1, 'a', 2.0]",
+        "{}",
+        "{'a': 1}",
+        "b'x'",
+        "int",
+        "timestamp(0)",
+        "duration('1s')",
+        "optional.none()",
+    ]
     + ["9223372036854775807", "1.0 / 0.0", "has(a.b)", "has(x.a.b)", "'%s %d'", "'^a+$'"]
 )
 
@@ -49,7 +83,9 @@ def compound(inner):
         st.builds("{{{}: {}}}".format, inner, inner),
         st.builds("({}).{}({})".format, inner, st.sampled_from(methods), arguments),
         st.builds("{}({})".format, st.sampled_from(functions + spaced), arguments),
-        st.builds("({}).{}(x, {})".format, inner, st.sampled_from(["map", "filter", "all", "exists", "exists_one"]), inner),
+        st.builds(
+            "({}).{}(x, {})".format, inner, st.sampled_from(["map", "filter", "all", "exists", "exists_one"]), inner
+        ),
         st.builds("({}).map(b, {}, {})".format, inner, inner, inner),
         st.builds("({}){}".format, inner, st.sampled_from([".a", ".?b", "[0]", "[?1]", "['a']", ".b.a", ".`a-b`"])),
     )
@@ -73,7 +109,11 @@ def is_json(value):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join) | st.lists(st.sampled_from(WORDS)).map("".join))
+@given(
+    st.text(max_size=60)
+    | st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
+    | st.lists(st.sampled_from(WORDS)).map("".join)
+)
 def test_any_text_is_compiled_or_refused(text):
     for compiling in (compile, compile_template, compile_value):
         try:

@@ -4,7 +4,9 @@ import pytest
 
 from runtime.expressions import compile
 
-cel = pytest.importorskip("cel_expr_python.cel", reason="the witness cel-expr-python is not installed", exc_type=ImportError)
+cel = pytest.importorskip(
+    "cel_expr_python.cel", reason="the witness cel-expr-python is not installed", exc_type=ImportError
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,8 @@ def same(a, b):
 
 
 # One expression per line of thought; `x` takes every value of VALUES in turn.
-VALUES = [0, 1, -7, 2**63 - 1, -(2**63), 2**53 + 1, 0.5, -3.0, 1e300, "", "a", "äöü€🐱", "12", "1.5", True, False, None]
+VALUES = [0, 1, -7, 2**63 - 1, -(2**63), 2**53 + 1, 0.5, -3.0, 1e300, True, False, None]
+VALUES += ["", "a", "äöü€🐱", "12", "1.5"]
 VALUES += [[], [1, 2, 3], ["a", "b"], [[1], [2]], {}, {"a": 1}, {"a": {"b": None}}]
 EXPRESSIONS = """
 x == 1 | x != null | x == x | x == [1, 2, 3] | x == {'a': 1} | x < 5 | x >= -7 | x > 'a' | x <= true
@@ -73,9 +76,9 @@ def is_mixed_arithmetic(expression, value):
     return type(value) is float and expression in ("x - 1", "x * 3", "x / 2", "-x")
 
 
-def answer(evaluate):
+def answer(evaluate, *arguments, **options):
     try:
-        return evaluate()
+        return evaluate(*arguments, **options)
     except Exception:
         return ERROR
 
@@ -89,7 +92,6 @@ def test_the_witness_agrees(witness, expression):
     for value in VALUES:
         if (expression, repr(value)) in DIFFERENCES or is_mixed_arithmetic(expression, value):
             continue
-        names = {"x": value}
-        expected = answer(lambda: witness(expression, names))
-        found = answer(lambda: ours.evaluate(names, raw=True))
+        expected = answer(witness, expression, {"x": value})
+        found = answer(ours.evaluate, {"x": value}, raw=True)
         assert same(found, expected), f"{expression} for {value!r}: {found!r}, the witness has {expected!r}"

@@ -20,8 +20,8 @@ _STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL
 
 @function("json", str)
 def parse(run: Evaluation, text: str) -> Any:
-    """The value of a JSON text, read strictly: no NaN, no duplicate keys, no lone surrogates, whole numbers in 64 bits."""
-    run.charge(len(text) // 16)
+    """The value of a JSON text, read strictly: no NaN, no duplicate keys, no lone surrogates, 64-bit numbers."""
+    run.charge(10 + len(text) // 16)
     run.allocate(4 * len(text))
     _check_depth(text)
     try:
@@ -39,6 +39,7 @@ def parse(run: Evaluation, text: str) -> Any:
 def write(run: Evaluation, value: Any) -> str:
     from ..results import compact_json, to_json  # results.py needs the conversions of this package
 
+    run.charge(10)
     return compact_json(to_json(value, run))
 
 
