@@ -52,13 +52,13 @@ HOLDFAST_LISTEN_URL = env.text("HOLDFAST_LISTEN_URL")
 HOLDFAST_RETRY_AFTER_CAP = env.number("HOLDFAST_RETRY_AFTER_CAP", 3600, least=0)
 HOLDFAST_ALLOWED_PRIVATE_HOSTS = env.words("HOLDFAST_ALLOWED_PRIVATE_HOSTS")
 
-# django-q2 supervises the worker processes and passes the doorbell's shifts to them. What it could store, it does not.
+# django-q2 supervises the worker processes. What it could queue, store or schedule, it does not.
 Q_CLUSTER = {
     "name": "holdfast",
     "label": "Workers",
     "broker_class": "runtime.broker.Doorbell",
     "workers": HOLDFAST_WORKERS,
-    "queue_limit": 1,  # the stop word queues behind tasks
+    "queue_limit": HOLDFAST_WORKERS,  # room for one stop word each: nobody takes them out (see runtime/cluster.py)
     "timeout": None,  # SIGALRM would go off inside the event loop
     "recycle": 1_000_000,
     "save_limit": -1,
