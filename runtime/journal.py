@@ -10,18 +10,22 @@ a new connection first raises the mark's epoch, which waits for the old transact
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import psycopg
-from psycopg import errors
 
 from . import failpoints
 from .journal_sql import ROWS, STALE_CLAIM, STALE_CONNECTION
 
+log = logging.getLogger(__name__)
+
 RIDE_ROWS = 200
 RIDE_SECONDS = 0.05
+SENT_AGAIN = ("08", "40", "53", "57")
+"""Classes of SQLSTATE after which the same batch may succeed: connection, rollback, resources, operator intervention."""
 
 Row = tuple[str, tuple[Any, ...]]
 
@@ -63,6 +67,7 @@ class Journal:
         self._entries: list[Entry] = []
         self._rows = 0
         self._ring = asyncio.Event()
+        self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self.batches = 0
 
@@ -77,9 +82,7 @@ class Journal:
 
     async def commit(self, claim: Claim, rows: list[Row]) -> list[tuple]:
         """Make rows durable, and all that this run added before. Returns what they returned (see `journal_sql`).
-        Raises StaleClaim or Refused."""
-        if claim.lost:
-            raise StaleClaim
+        Raises StaleClaim or Refused. Of a lost claim the settlements are written all the same."""
         future = asyncio.get_running_loop().create_future()
         self._entries.append(Entry(claim, rows, future))
         self._ring.set()
@@ -90,13 +93,18 @@ class Journal:
         try:
             while True:
                 await self._ring.wait()
-                await self.flush()
+                await asyncio.shield(self.flush())
         finally:
             await asyncio.shield(self.flush())
             if self._connection:
                 await self._connection.close()
 
     async def flush(self) -> None:
+        """Write what was handed over so far. One batch at a time: they share the connection and its count."""
+        async with self._writing:
+            await self._flush()
+
+    async def _flush(self) -> None:
         self._ring.clear()
         if self._timer:
             self._timer.cancel()
@@ -114,10 +122,11 @@ class Journal:
             return
         try:
             await self._transact(entries)
-        except errors.lookup(STALE_CLAIM):
-            await self._write(await self._without_stale(entries))
-        except psycopg.Error as error:
-            await self._write_halves(entries, error)
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            if getattr(error, "sqlstate", None) == STALE_CLAIM:
+                await self._write(await self._without_stale(entries))
+            else:
+                await self._write_halves(entries, error)
         else:
             failpoints.hit("journal.after")
             for entry in entries:
@@ -130,10 +139,10 @@ class Journal:
             return True
         return False
 
-    async def _write_halves(self, entries: list[Entry], error: psycopg.Error) -> None:
+    async def _write_halves(self, entries: list[Entry], error: psycopg.Error | UnicodeEncodeError) -> None:
         claims = list(dict.fromkeys(entry.claim for entry in entries))
         if len(claims) == 1:
-            claims[0].refused = str(error.diag.message_primary or error)
+            claims[0].refused = str(isinstance(error, psycopg.Error) and error.diag.message_primary or error)
             for entry in entries:
                 _tell(entry, Refused(claims[0].refused))
             return
@@ -164,19 +173,20 @@ class Journal:
         """One transaction, sent as one pipeline; sent again when the connection broke before the commit."""
         failpoints.hit("journal.before")
         self._batch += 1
+        pause = 0.0
         while True:
             connection = await self._connected()
             if self._batch <= self._done:
                 return await self._read_back(entries)
             try:
                 return await self._send(connection, entries)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if not connection.closed and not isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
-                    if error.sqlstate and error.sqlstate[:2] not in ("57", "08", "53", "40"):
-                        raise
+            except psycopg.Error as error:
+                if not _broke(connection, error):
+                    raise
+                log.warning("journal: %s; the batch is sent again", error)
                 await self._drop()
-            except errors.lookup(STALE_CONNECTION):
-                await self._drop()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause + 0.05, 1.0)
 
     async def _send(self, connection: psycopg.AsyncConnection, entries: list[Entry]) -> None:
         by_kind = _by_kind(entries)
@@ -234,6 +244,15 @@ class Journal:
         if self._connection is not None:
             await self._connection.close()
         self._connection = None
+
+
+def _broke(connection: psycopg.AsyncConnection, error: psycopg.Error) -> bool:
+    """Whether the batch may be sent again as it is: the fault is the connection's or the server's, not the rows'."""
+    if error.sqlstate == STALE_CONNECTION or connection.closed:
+        return True
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return error.sqlstate is None or error.sqlstate[:2] in SENT_AGAIN
 
 
 def _by_kind(entries: list[Entry]) -> dict[str, list[tuple]]:
