@@ -224,7 +224,11 @@ async def register(
     execution.has_waits = True
     data = data or {}
     wait_row: Row = ("wait", (*ctx.key, kind, n, after, until, execution.dump(data)))
-    returned = await execution.commit(*rows, wait_row, *(more or []))
+    execution.registering += 1
+    try:
+        returned = await execution.commit(*rows, wait_row, *(more or []))
+    finally:
+        execution.registering -= 1  # the caller parks before anybody else gets a turn
     place = (ctx.path, ctx.take, kind, n)
     wait_id, *_, state, outcome, due_at = next(
         row for name, *row in returned if name == "wait" and tuple(row[1:5]) == place

@@ -38,11 +38,11 @@ class StepFailed(Exception):
 
 
 class RunStopped(Exception):
-    """A stop step ended the run."""
+    """A stop step ended the run. `rows` are its own, to be written with the run's end."""
 
-    def __init__(self, state: RunState, message: str, output: Any):
+    def __init__(self, state: RunState, message: str, output: Any, rows: list[Row]):
         super().__init__(message)
-        self.state, self.message, self.output = state, message, output
+        self.state, self.message, self.output, self.rows = state, message, output, rows
 
 
 class Unstorable(ValueError):
@@ -132,6 +132,7 @@ class Execution:
         self.group = Group()
         self.parked: dict[int, Parked] = {}
         self.active = 1
+        self.registering = 0
         self.released = False
         self.began_at = services.now()
         self.has_waits = bool(memory.places)
@@ -195,6 +196,7 @@ class Execution:
 
     async def park(self, wait_id: int, due_at: datetime | None, group: Group) -> dict[str, Any]:
         """Wait for the outcome of a wait that is registered. The run may be released meanwhile."""
+        group.check()
         parked = self.parked[wait_id] = Parked(asyncio.get_running_loop().create_future(), group, due_at)
         self.rest()
         try:
@@ -237,10 +239,12 @@ class Execution:
             nonlocal left
             try:
                 await job()
-            except (StepFailed, RunStopped) as failure:
-                self.fail_group(self.group if isinstance(failure, RunStopped) else group, failure)
+            except StepFailed as failure:
+                self.fail_group(group, failure)
             except LaneStopped:
                 pass
+            except Exception as failure:  # a stop, a lost claim, refused rows, a fault of ours: the whole run's affair
+                self.fail_group(self.group, failure)
             left -= 1
             if left:
                 self.rest()
@@ -267,29 +271,33 @@ class Execution:
                     self.task.cancel()
                     return
                 await self.refresh()
-        except Exception as error:
-            self._abandon(error)
+        except StaleClaim:
+            self.released = True
+            self.task.cancel()
+        except Exception as failure:
+            self.fail_group(self.group, failure)
         finally:
             self._releasing = False
             if self.active == 0 and not self.released and not self.task.done():
                 self.active += 1
                 self.rest()
 
-    def _abandon(self, error: Exception) -> None:
-        self.released = isinstance(error, StaleClaim)
-        self.task.cancel()
-
     async def refresh(self) -> None:
-        """Learn what was resolved by others. The count of wakes is read first: what comes later raises it again."""
+        """Learn what was resolved by others. The count of wakes is read first: what comes later raises it again.
+
+        A wait that is just being registered may be resolved already and is not parked yet: as long as there is one, the
+        count is not taken as acted upon."""
         rows = await self.services.query(
             "select wakes from dispatch where run_id = %s and token = %s", [self.run.id, self.claim.token]
         )
         if not rows:
             raise StaleClaim
+        registering, parked = self.registering, list(self.parked)
         resolved = await self.services.query(
-            "select id, outcome from wait where id = any(%s) and state = %s", [list(self.parked), WaitState.RESOLVED]
+            "select id, outcome from wait where id = any(%s) and state = %s", [parked, WaitState.RESOLVED]
         )
-        self.claim.wakes = rows[0][0]
+        if not registering:
+            self.claim.wakes = rows[0][0]
         for wait_id, outcome in resolved:
             self.wake(wait_id, outcome)
 

@@ -31,7 +31,7 @@ async def advance(execution: Execution) -> None:
     """Take the run as far as it goes. Returns when it has ended, was released, or belongs to somebody else."""
     try:
         await _to_its_end(execution)
-    except (StaleClaim, LaneStopped):
+    except StaleClaim:
         log.info("run %s: the lease was lost, nothing more is written", execution.run.id)
     except Refused as refused:
         await _end_refused(execution, str(refused))
@@ -42,15 +42,23 @@ async def advance(execution: Execution) -> None:
 
 async def _to_its_end(execution: Execution) -> None:
     try:
-        await sequence(execution, execution.plan.nodes, "", execution.scope, execution.group)
+        await _walk(execution)
         rows = execution.end_rows(RunState.SUCCEEDED)
     except StepFailed as failed:
         rows = [execution.log("", f"The run failed: {failed}", "error"), *execution.end_rows(RunState.FAILED, error=failed.error)]
     except RunStopped as stopped:
         error = {"message": stopped.message} if stopped.state == RunState.FAILED else None
         words = f"Stopped as {stopped.state}" + (f": {stopped.message}" if stopped.message else "")
-        rows = [execution.log("", words), *execution.end_rows(stopped.state, stopped.output, error)]
+        rows = [*stopped.rows, execution.log("", words), *execution.end_rows(stopped.state, stopped.output, error)]
     await execution.commit(*rows)
+
+
+async def _walk(execution: Execution) -> None:
+    """All steps. What stopped the whole run from one of several lanes is raised here as if it had been the only one."""
+    try:
+        await sequence(execution, execution.plan.nodes, "", execution.scope, execution.group)
+    except LaneStopped:
+        raise execution.group.failure from None
 
 
 async def _end_refused(execution: Execution, why: str) -> None:
@@ -191,6 +199,8 @@ async def _run_leaf(execution: Execution, node: Node, path: str, scope: Scope, g
         except TakeAgain:
             place.move_to(place.take + 1)
             continue
+        except Unstorable as wrong:
+            raise _failure(execution, node, path, scope, StepError(str(wrong)), ctx) from None
         except StepError as wrong:
             raise _failure(execution, node, path, scope, wrong, ctx) from None
         execution.add(*rows)
@@ -213,14 +223,15 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
         while isinstance(outcome, Park):
             own = await _park(execution, ctx, outcome, own.n + 1 if own else 1)
             outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
-    except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped):
+    except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped, Unstorable):
         raise
     except Exception as bug:
         log.exception("run %s: step %s broke", execution.run.id, ctx.path)
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     if isinstance(outcome, Stop):
-        execution.add(*ctx.lines, _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, outcome.output))
-        raise RunStopped(outcome.state, outcome.message, outcome.output)
+        # Its rows are written with the end: a result without it would let the next owner pass over the stop.
+        row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, outcome.output, ctx=ctx)
+        raise RunStopped(outcome.state, outcome.message, outcome.output, [*ctx.lines, row])
     return outcome
 
 
