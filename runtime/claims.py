@@ -20,9 +20,9 @@ with due as materialized (
     update dispatch d set state = 'claimed', token = nextval('claim_token'), worker_id = %(worker)s,
         leased_until = clock_timestamp() + make_interval(secs => %(lease)s), claims = claims + 1
     from due where d.run_id = due.run_id
-    returning d.run_id, d.token, d.wakes, d.claims, d.version_id
+    returning d.run_id, d.token, d.wakes, d.alone, d.claims, d.version_id
 )
-select c.token, c.wakes, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
+select c.token, c.wakes, c.alone, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
 from claimed c join run r on r.id = c.run_id
 """
 # Runs whose last worker died holding them: few at a time, in the end alone, so that one culprit is found without
@@ -50,7 +50,7 @@ returning d.run_id, d.deaths
 # Claims of this worker that it knows nothing of: the reply to the claim was lost.
 ORPHANS = """
 update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now()
-where worker_id = %s and token is not null and token <> all(%s)
+where worker_id = %s and token = any(%s)
 """
 NEXT_DUE = """
 select extract(epoch from min(due_at) - holdfast_now())::float8 from dispatch
@@ -97,5 +97,5 @@ async def take_back(connection: psycopg.AsyncConnection) -> list[int]:
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:
-    token, wakes, claims, version_id, *run = row
-    return Claim(run[0], token, wakes), claims, version_id, RunRow(*run)
+    token, wakes, alone, claims, version_id, *run = row
+    return Claim(run[0], token, wakes, alone), claims, version_id, RunRow(*run)

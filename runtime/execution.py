@@ -138,7 +138,6 @@ class Execution:
         self.has_waits = bool(memory.places)
         self.has_costs = False
         self.titled = bool(run.started_at)
-        self.alone = False
         self.task: asyncio.Task | None = None
         self._claimed_at = time.monotonic()
         self._unsent = 0

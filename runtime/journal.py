@@ -39,12 +39,13 @@ class Refused(Exception):
 
 
 class Claim:
-    """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon."""
+    """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon; `alone` says
+    that its worker must hold nothing else, because of what happened to its last workers."""
 
-    __slots__ = ("run_id", "token", "wakes", "lost", "refused")
+    __slots__ = ("run_id", "token", "wakes", "alone", "lost", "refused")
 
-    def __init__(self, run_id: int, token: int, wakes: int = 0):
-        self.run_id, self.token, self.wakes = run_id, token, wakes
+    def __init__(self, run_id: int, token: int, wakes: int = 0, alone: bool = False):
+        self.run_id, self.token, self.wakes, self.alone = run_id, token, wakes, alone
         self.lost = False
         self.refused: str | None = None
 

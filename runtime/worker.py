@@ -26,7 +26,7 @@ from .doorbell import CHANNEL
 from .execution import Execution
 from .housekeeping import QUARANTINE, STUCK_VERSIONS
 from .interpreter import advance
-from .journal import Journal, StaleClaim
+from .journal import Journal, Refused, StaleClaim
 from .leases import LeaseKeeper
 from .memory import Memory, load
 from .net.pools import close as close_pools
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 LOST = (psycopg.OperationalError, psycopg.InterfaceError, OSError)
 WATCH_SECONDS = 0.25
+BEAT_SECONDS = 0.1
+SUSPECTS_SECONDS = 1.0
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
@@ -67,6 +69,8 @@ class Worker:
         self._reader: psycopg.AsyncConnection | None = None
         self._reading = asyncio.Lock()
         self._loop_beat = time.monotonic()
+        self._suspects_at = 0.0
+        self._unknown: set[int] = set()
 
     # Its life
 
@@ -77,7 +81,8 @@ class Worker:
         keeper = LeaseKeeper(self.id, self.lease_seconds, lambda: self._loop_beat, self._figures)
         keeper.start()
         journal = asyncio.create_task(self.journal.run())
-        duties = [asyncio.create_task(self._keep(duty)) for duty in (self._listen, self._watch, self._housekeep, self._post, self._fire)]
+        duties = [asyncio.create_task(self._keep(duty)) for duty in
+                  (self._beat, self._listen, self._watch, self._housekeep, self._post, self._fire)]
         try:
             await self._keep(self._claim)
             await self._drain()
@@ -98,19 +103,22 @@ class Worker:
                     self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
                 ])
                 await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])
+                self.clock.set((await self.query(CLOCK_SQL, []))[0][0])
                 return rows[0][0]
             except LOST as error:
                 log.warning("no database yet: %s", error)
                 await asyncio.sleep(1)
 
     async def _keep(self, duty: Callable[[], Awaitable[None]]) -> None:
-        """Do a duty until it returns; when the database goes away, begin it again."""
+        """Do a duty until it returns; when the database goes away, or anything else is wrong, begin it again."""
         while True:
             try:
                 return await duty()
             except LOST as error:
                 log.warning("%s: %s", duty.__name__.strip("_"), error)
-                await asyncio.sleep(0.5)
+            except Exception:
+                log.exception("%s broke; it begins again", duty.__name__.strip("_"))
+            await asyncio.sleep(0.5)
 
     async def _drain(self) -> None:
         """Let what is in flight end; what has not within the grace period is handed back."""
@@ -172,11 +180,7 @@ class Worker:
                 self._bell.clear()
                 claimed = []
                 if free and not self._alone():
-                    claimed = await claims.claim(connection, self.id, free, self.lease_seconds, self.unable)
-                    if not claimed:
-                        claimed = await claims.claim_suspects(
-                            connection, self.id, free, self.lease_seconds, self.unable, idle=not self.executions
-                        )
+                    claimed = await self._claim_some(connection, free)
                 if claimed:
                     await self._begin(connection, claimed)
                     if len(claimed) == free:
@@ -184,9 +188,20 @@ class Worker:
                 else:
                     await self._sleep(connection, free)
 
+    async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
+        """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
+        claimed = []
+        if time.monotonic() - self._suspects_at < SUSPECTS_SECONDS:
+            claimed = await claims.claim(connection, self.id, free, self.lease_seconds, self.unable)
+        if not claimed:
+            self._suspects_at = time.monotonic()
+            idle = not self.executions
+            claimed = await claims.claim_suspects(connection, self.id, free, self.lease_seconds, self.unable, idle)
+        return claimed
+
     def _alone(self) -> bool:
         """Whether this worker holds a run that it claimed alone, because of what happened to its last workers."""
-        return any(execution.alone for execution in self.executions.values())
+        return any(execution.claim.alone for execution in self.executions.values())
 
     async def _until_half_free(self) -> None:
         while len(self.executions) > self.slots // 2 and not self.stopping():
@@ -219,10 +234,8 @@ class Worker:
             else:
                 ready.append((claim, times, plan, run))
         memories = await self._memories(connection, [(run.id, plan) for _, times, plan, run in ready if times > 1])
-        alone = len(claimed) == 1 and claimed[0][1] > 1 and not self.executions
         for claim, _, plan, run in ready:
             execution = Execution(claim, run, plan, memories.get(run.id) or Memory(), self)
-            execution.alone = alone
             self.executions[claim.token] = execution
             execution.task = asyncio.create_task(advance(execution))
             execution.task.add_done_callback(lambda task, execution=execution: self._ended(execution, task))
@@ -239,8 +252,8 @@ class Worker:
         plan = self.plans.get(version_id)
         if plan is None and version_id not in self.unable:
             row = await (await connection.execute(VERSION, [version_id])).fetchone()
-            definition, number, workflow_id, name, team_id = row
             try:
+                definition, number, workflow_id, name, team_id = row
                 plan = self.plans[version_id] = make_plan(
                     definition, version_id=version_id, number=number, workflow_id=workflow_id, workflow_name=name, team_id=team_id
                 )
@@ -258,6 +271,12 @@ class Worker:
             self.journal.add(execution.claim, execution.broken_rows(error))
 
     # Watching what it holds
+
+    async def _beat(self) -> None:
+        """Show the lease keeper that the loop turns, whatever the database does."""
+        while True:
+            self._loop_beat = time.monotonic()
+            await asyncio.sleep(BEAT_SECONDS)
 
     async def _listen(self) -> None:
         """NOTIFY is a hint: it only makes the loops look earlier."""
@@ -281,7 +300,6 @@ class Worker:
     async def _watch(self) -> None:
         """Keep the clock; see what happened to the runs that are held here; wake the waits that are due."""
         while True:
-            self._loop_beat = time.monotonic()
             self.clock.set((await self.query(CLOCK_SQL, []))[0][0])
             held = [execution for execution in self.executions.values() if execution.settled_in()]
             if held:
@@ -310,6 +328,8 @@ class Worker:
     async def _quietly(self, work: Awaitable[None], execution: Execution | None = None) -> None:
         try:
             await work
+        except Refused:
+            pass  # its own coroutines are told as well
         except StaleClaim:
             if execution is not None:
                 execution.lose()
@@ -332,9 +352,9 @@ class Worker:
         rows = await (await connection.execute(
             "select token from dispatch where worker_id = %s and token <> all(%s)", [self.id, tokens])).fetchall()
         unknown = {token for (token,) in rows}
-        if lost := unknown & getattr(self, "_unknown", set()) - {e.claim.token for e in self.executions.values()}:
-            keep = [token for token in unknown - lost] + [e.claim.token for e in self.executions.values()]
-            await connection.execute(claims.ORPHANS, [self.id, keep])
+        if lost := unknown & self._unknown - {execution.claim.token for execution in self.executions.values()}:
+            log.warning("%s claims are held by nobody here and are given back", len(lost))
+            await connection.execute(claims.ORPHANS, [self.id, list(lost)])
         self._unknown = unknown
 
     async def _post(self) -> None:
