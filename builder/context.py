@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from builder.access import admitted, rule_for
 from builder.templatetags.formats import display_name, initials
 from runtime.models.wait import Decision, Recipient
 from runtime.states import WaitState
@@ -36,13 +37,14 @@ RAIL = (
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """`shell.theme rail home settings_url account_url logout_url user_name user_initials pending_approvals`, and `csp_nonce`."""
+    """`csp_nonce`, and `shell` with: theme rail home settings_url account_url logout_url search_url user_name
+    user_initials pending_approvals."""
     user = getattr(request, "user", None)
     return {
         "csp_nonce": getattr(request, "csp_nonce", ""),
         "shell": {
             "theme": theme(request),
-            "rail": rail(request.path),
+            "rail": lambda: rail(request.path, user),
             "home": _url("flows") or "/",
             "settings_url": _url("settings"),
             "account_url": _url("account"),
@@ -56,17 +58,22 @@ def shell(request: HttpRequest) -> dict[str, Any]:
 
 
 def theme(request: HttpRequest) -> str:
-    """"light", "dark", or "" to follow the system. Only known values reach the page."""
+    """ "light", "dark", or "" to follow the system. Only known values reach the page."""
     chosen = request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else ""
 
 
-def rail(path: str) -> list[RailLink]:
-    """The links whose pages exist; the one with the longest address that begins `path` is the current one."""
-    known = [(name, label, icon, url) for name, label, icon in RAIL if (url := _url(name))]
+def rail(path: str, user: Any) -> list[RailLink]:
+    """The pages that this person may open; the one with the longest address that begins `path` is the current one."""
+    known = [(name, label, icon, url) for name, label, icon in RAIL if _may_open(user, name) and (url := _url(name))]
     begins = [url for *_, url in known if path == url or (url != "/" and path.startswith(url))]
     current = max(begins, key=len, default=None)
     return [RailLink(name, label, icon, url, url == current) for name, label, icon, url in known]
+
+
+def _may_open(user: Any, name: str) -> bool:
+    rule = rule_for(name)
+    return rule is not None and admitted(user, rule)
 
 
 def _pending_approvals(user: Any) -> Callable[[], int]:
@@ -82,7 +89,7 @@ def _pending_approvals(user: Any) -> Callable[[], int]:
 
 
 def _count_pending(user: Any) -> int:
-    """Open approvals that ask this person and that they have not answered. The frame must stand even when the database does not."""
+    """Open approvals that ask this person and that they have not answered. The frame must stand without its badge."""
     if user is None or not user.is_authenticated:
         return 0
     asked = Q(user=user) | Q(address__iexact=user.email) if user.email else Q(user=user)

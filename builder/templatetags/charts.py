@@ -1,4 +1,4 @@
-"""Small charts as SVG, sized by attributes: the content security policy forbids style attributes, and no script is needed."""
+"""Small charts as SVG, sized by attributes: the content security policy forbids styles, and no script is needed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def meter(value: float | None, most: float, state: str = "", label: str = "") ->
     share = 0.0 if not most or not value else min(100.0, max(0.0, 100.0 * float(value) / float(most)))
     css = f"meter is-{shown_state(state).css}" if state else "meter"
     naming = format_html('role="img" aria-label="{}"', label) if label else format_html('aria-hidden="{}"', "true")
-    return format_html(
-        '<svg class="{}" {}><rect width="{}%" height="100%" rx="2"/></svg>', css, naming, f"{share:.4g}"
-    )
+    return format_html('<svg class="{}" {}><rect width="{}%" height="100%" rx="2"/></svg>', css, naming, f"{share:.4g}")
 
 
 @register.simple_tag

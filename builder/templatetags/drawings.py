@@ -1,6 +1,6 @@
 """The drawings of our own icons: the inside of an SVG element, 20 units wide for icons, 16 for run states.
 
-Kinds of steps and states of runs are drawn by us, because a shape carries meaning there; everything else comes from Lucide.
+Kinds of steps and states of runs are drawn by us, because a shape carries meaning there; the rest comes from Lucide.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ UNITS = ((YEAR, "y"), (MONTH, "mo"), (WEEK, "w"), (DAY, "d"), (HOUR, "h"), (MINU
 
 @register.filter
 def duration(value: timedelta | float | int | None) -> str:
-    """A time span, or a number of seconds; whole numbers stay whole. Two units at most: "0.04 s", "4.7 s", "3 m 2 s", "1 d 4 h".
+    """Two units at most: "0.04 s", "4.7 s", "3 m 2 s", "1 d 4 h". Nothing for None.
 
-    Nothing for None.
+    `value` is a time span or a number of seconds; whole numbers stay whole.
     """
     if value is None or value == "":
         return ""
@@ -84,7 +84,7 @@ def clock(value: datetime | None) -> SafeString | str:
 
 @register.filter
 def money(value: Decimal | float | str | None, places: int | None = None) -> str:
-    """US dollars: "$0.0041" below one dollar, "$3.67" above. An unknown cost is said to be so and never shown as zero."""
+    """US dollars: "$0.0041" below one dollar, "$3.67" above. An unknown cost is called so and never shown as zero."""
     if value is None or value == "":
         return "unknown"
     try:
@@ -103,7 +103,7 @@ def money(value: Decimal | float | str | None, places: int | None = None) -> str
 
 @register.filter
 def count(value: Any) -> str:
-    """"48,213". Anything that is no number is returned as text."""
+    """ "48,213". Anything that is no number is returned as text."""
     try:
         return f"{int(value):,}"
     except (TypeError, ValueError):
@@ -122,7 +122,7 @@ def size(value: int | None) -> str:
 
 @register.filter
 def initials(person: Any) -> str:
-    """"Ines Carvalho" and "ines.carvalho@example.com" give "IC"; takes a user, a name or an address."""
+    """ "Ines Carvalho" and "ines.carvalho@example.com" give "IC"; takes a user, a name or an address."""
     words = display_name(person).split("@")[0].replace(".", " ").replace("_", " ").replace("-", " ").split()
     if not words:
         return "?"

@@ -1,4 +1,4 @@
-"""`{% icon "bolt" %}`: an inline SVG, ours where we drew one, Lucide's otherwise. `{% step_icon step.type %}` by kind."""
+"""`{% icon "bolt" %}`: an inline SVG, ours where we drew one, else Lucide's. `{% step_icon step.type %}` by kind."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ DISGUISES = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\ud
 def json_view(value: Any) -> SafeString:
     """An `<ol>` for inside `.json`; long strings and long or deep containers are folded behind a button.
 
-    `value` is anything that JSON can hold, also dates and decimals. Shows at most 3,000 lines and says how many are left out.
+    `value` is anything that JSON can hold, also dates and decimals. At most 3,000 lines; says how many are left out.
     """
     lines = list(_numbered(_Walk(), value))
     shown = "".join(lines[:MOST_LINES])
@@ -98,12 +98,12 @@ def _scalar(value: Any) -> str:
         return _scalar(value) if isinstance(value, str | int | float) else f'<span class="s">{_text(str(value))}</span>'
     if len(value) <= LONGEST_STRING:
         return f'<span class="s">{_text(value)}</span>'
-    head, rest = _text(value[:LONGEST_STRING])[:-len("&quot;")], _text(value[LONGEST_STRING:])[len("&quot;"):]
+    head, rest = _text(value[:LONGEST_STRING])[: -len("&quot;")], _text(value[LONGEST_STRING:])[len("&quot;") :]
     hidden = len(value) - LONGEST_STRING
     return (
         f'<span class="s">{head}</span>'
         f'<button class="fold" type="button" aria-expanded="false" aria-label="Show {hidden:,} more characters">'
-        f'+{hidden:,}</button><span class="s" hidden>{rest[:-len("&quot;")]}</span><span class="s">&quot;</span>'
+        f'+{hidden:,}</button><span class="s" hidden>{rest[: -len("&quot;")]}</span><span class="s">&quot;</span>'
     )
 
 

@@ -63,7 +63,7 @@ def state_bare(state: Any, dispatch: str = "", word: str = "") -> SafeString:
 
 @register.simple_tag
 def state_icon(state: Any, dispatch: str = "", word: str = "", hidden: bool = False) -> SafeString:
-    """The shape alone, coloured by itself, with the word for assistive technology; `hidden` where the word stands beside it."""
+    """The shape alone, coloured, with the word for assistive technology; `hidden` where the word stands beside it."""
     shown = shown_state(state, dispatch)
     spoken = "" if hidden else format_html('<span class="vh">{}:</span>', word or shown.word)
     return format_html('<span class="si-wrap is-{}">{}{}</span>', shown.css, state_shape(shown.css), spoken)
@@ -98,6 +98,4 @@ def shown_state(state: Any, dispatch: str = "") -> Shown:
 
 def _state(state: Any, dispatch: str, word: str, css: str) -> SafeString:
     shown = shown_state(state, dispatch)
-    return format_html(
-        '<span class="{} is-{}">{}{}</span>', css, shown.css, state_shape(shown.css), word or shown.word
-    )
+    return format_html('<span class="{} is-{}">{}{}</span>', css, shown.css, state_shape(shown.css), word or shown.word)

@@ -1,4 +1,4 @@
-"""Every component on one page, to be held against the design. Only for administrators and while developing."""
+"""Every component on one page, to be held against the design. `builder/access.py` opens it to superusers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
-from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -16,8 +15,6 @@ from django.views.decorators.http import require_safe
 
 @require_safe
 def gallery(request: HttpRequest) -> HttpResponse:
-    if not (settings.DEBUG or request.user.is_superuser):
-        raise Http404
     return render(request, "shell/components.html", _samples())
 
 
@@ -72,16 +69,37 @@ KINDS = [
 ]
 
 RUNS = [
-    {"state": "running", "title": "Bramble Foods", "number": 49731, "place": "Qualify lead", "cost": None, "picked": False},
-    {"state": "failed", "title": "Tallis & Co", "number": 49725, "place": "Create deal", "cost": "0.0039", "picked": True},
-    {"state": "waiting", "title": "Halden Robotics", "number": 48213, "place": "Approve", "cost": "0.0041", "picked": False},
+    {
+        "state": "running",
+        "title": "Bramble Foods",
+        "number": 49731,
+        "place": "Qualify lead",
+        "cost": None,
+        "picked": False,
+    },
+    {
+        "state": "failed",
+        "title": "Tallis & Co",
+        "number": 49725,
+        "place": "Create deal",
+        "cost": "0.0039",
+        "picked": True,
+    },
+    {
+        "state": "waiting",
+        "title": "Halden Robotics",
+        "number": 48213,
+        "place": "Approve",
+        "cost": "0.0041",
+        "picked": False,
+    },
 ]
 
 OUTPUT = {
     "subject": "VIP outreach to Halden Robotics",
     "lead": {"name": "Priya Raman", "email": "priya.raman@halden.example", "employees": 480},
     "score": 82,
-    "reason": "Series B, 480 staff, asked for pricing on the fleet plan, and said that they want to decide before June.",
+    "reason": "Series B, 480 staff, asked for pricing on the fleet plan, and they want to decide before June.",
     "hot": True,
     "markup": "<b>is shown, not run</b>",
     "needed": None,

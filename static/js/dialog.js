@@ -1,4 +1,5 @@
-/* Native dialogs: [data-dialog="id"] opens one, <dialog data-open> opens itself when it arrives, a click beside it closes it. */
+/* Native dialogs: [data-dialog="id"] opens one, <dialog data-open> opens itself when it arrives,
+   a click beside it closes it. */
 
 document.addEventListener("click", event => {
   const opener = event.target.closest("[data-dialog]");

@@ -10,7 +10,8 @@ document.addEventListener("click", event => {
 function unfoldLines(button) {
   const open = button.getAttribute("aria-expanded") !== "true";
   button.setAttribute("aria-expanded", open);
-  for (const line of button.closest("ol").querySelectorAll(`li[data-fold="${button.dataset.unfold}"]`)) line.hidden = !open;
+  const lines = button.closest("ol").querySelectorAll(`li[data-fold="${button.dataset.unfold}"]`);
+  for (const line of lines) line.hidden = !open;
 }
 
 function unfoldText(button) {

@@ -1,7 +1,10 @@
-/* Keys that work on every page: "?" opens the help, "/" goes to the search. Pages add their own keys and describe them in shell/keys. */
+/* Keys that work on every page: "?" opens the help, "/" goes to the search.
+   Pages add their own keys and describe them in the block `keys`. */
 
-export const isTyping = element =>
-  element?.closest("input:not([type=checkbox], [type=radio], [type=button]), textarea, select, [contenteditable], [role=textbox]") != null;
+const FIELDS =
+  "input:not([type=checkbox], [type=radio], [type=button]), textarea, select, [contenteditable], [role=textbox]";
+
+export const isTyping = element => element?.closest(FIELDS) != null;
 
 const openHelp = () => {
   const dialog = document.getElementById("keys");

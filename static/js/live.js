@@ -56,9 +56,10 @@ class Live extends HTMLElement {
 
   #plan() {
     if (this.stopped || !this.isConnected) return;
-    const slow = (document.hidden ? HIDDEN_FACTOR : 1) * 2 ** Math.min(this.#failures, 6);
+    const slower = (document.hidden ? HIDDEN_FACTOR : 1) * 2 ** this.#failures;
+    const seconds = Math.min(this.#every * slower, Math.max(LONGEST_WAIT, this.#every));
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#poll(), Math.min(this.#every * slow, Math.max(LONGEST_WAIT, this.#every)) * 1000);
+    this.#timer = setTimeout(() => this.#poll(), seconds * 1000);
   }
 
   async #poll() {
@@ -66,7 +67,11 @@ class Live extends HTMLElement {
     this.#asking?.abort();
     const asking = this.#asking = new AbortController();
     try {
-      const headers = { "HX-Request": "true", ...(this.#etag && { "If-None-Match": this.#etag }) };
+      const headers = {
+        "HX-Request": "true",
+        "HX-Current-URL": location.href,
+        ...(this.#etag && { "If-None-Match": this.#etag }),
+      };
       const response = await fetch(this.getAttribute("src"), { headers, signal: asking.signal, cache: "no-store" });
       await this.#take(response);
     } catch (error) {
@@ -78,6 +83,8 @@ class Live extends HTMLElement {
   }
 
   async #take(response) {
+    const elsewhere = response.headers.get("HX-Redirect");      // signed out in the meantime
+    if (elsewhere) return location.assign(elsewhere);
     if (response.redirected || response.status === 401) return location.reload();
     if (response.status >= 500) throw new Error(`${response.status} ${response.statusText}`);
     this.#failures = 0;

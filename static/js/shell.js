@@ -1,4 +1,5 @@
-/* What every signed-in page loads. Each module adds one behaviour or one element; pages add their own with the scripts block. */
+/* What every signed-in page loads. Each module adds one behaviour or one element;
+   pages add their own with the block `scripts`. */
 import "hf/vars";
 import "hf/theme";
 import "hf/toast";

@@ -1,4 +1,5 @@
-/* Tabs: a click or an arrow key shows the panel that the tab controls. ?tab=log opens one; [data-collapse] folds a part of the page. */
+/* Tabs: a click or an arrow key shows the panel that the tab controls. ?tab=log opens one.
+   [data-collapse="id"] folds a part of the page. */
 
 document.addEventListener("click", event => {
   const tab = event.target.closest("[role=tab]");

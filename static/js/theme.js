@@ -1,4 +1,5 @@
-/* The theme follows the system until somebody presses a [data-theme-toggle]. The cookie lets the server render it without a flash. */
+/* The theme follows the system until somebody presses a [data-theme-toggle].
+   The cookie lets the server render it without a flash. */
 
 const root = document.documentElement;
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");

@@ -1,4 +1,5 @@
-"""The design system in a real browser, under the content security policy that is served: it can be read, used by keyboard, and fits a phone."""
+"""The design system in a real browser, under the content security policy that is served: it can be read, used by
+keyboard, and fits a phone."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from django.test import Client
 
 from builder.templatetags.formats import relative
 
-pytestmark = [pytest.mark.browser, pytest.mark.urls("tests.builder.design_urls"), pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.urls("tests.builder.design_urls"),
+    pytest.mark.django_db(transaction=True),
+]
 
 THEMES = ("light", "dark")
 
@@ -27,7 +32,9 @@ def complaints(page) -> list[str]:
 @pytest.fixture
 def gallery(page, live_server, complaints):
     """The gallery, open for an administrator; the browser must have had nothing to complain about in the end."""
-    user = get_user_model().objects.create_superuser("ines", "ines@example.com", "pw", first_name="Ines", last_name="Carvalho")
+    user = get_user_model().objects.create_superuser(
+        "ines", "ines@example.com", "pw", first_name="Ines", last_name="Carvalho"
+    )
     client = Client()
     client.force_login(user)
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -42,26 +49,28 @@ def gallery(page, live_server, complaints):
 def test_signing_in_is_accessible_also_after_a_mistake(page, live_server, complaints, theme):
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.goto(f"{live_server.url}/login/?next=/runs/")
-    assert barriers(page) == []
+    assert barriers(page, complaints) == []
     page.get_by_label("User name").fill("nobody")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
     assert page.get_by_role("alert").is_visible()
-    assert barriers(page) == []
+    assert barriers(page, complaints) == []
     assert complaints == []
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_components_are_accessible(gallery, theme):
+def test_the_components_are_accessible(gallery, complaints, theme):
     gallery.emulate_media(color_scheme=theme)
-    assert barriers(gallery) == []
+    assert barriers(gallery, complaints) == []
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_nothing_overflows(gallery, width):
     gallery.set_viewport_size({"width": width, "height": 900})
     assert gallery.evaluate("document.documentElement.scrollWidth") <= width
-    assert gallery.evaluate("document.querySelector('.page').scrollWidth <= document.querySelector('.page').clientWidth")
+    assert gallery.evaluate(
+        "document.querySelector('.page').scrollWidth <= document.querySelector('.page').clientWidth"
+    )
 
 
 def test_the_theme_is_remembered_and_rendered_by_the_server(gallery):
@@ -108,7 +117,10 @@ def test_a_slash_goes_to_the_search(gallery):
 
 
 def test_a_toast_offers_undo_and_shows_markup_as_text(gallery):
-    gallery.evaluate("detail => document.dispatchEvent(new CustomEvent('toast', {detail}))", {"message": "<b>Removed</b>", "undo": "/x/"})
+    gallery.evaluate(
+        "detail => document.dispatchEvent(new CustomEvent('toast', {detail}))",
+        {"message": "<b>Removed</b>", "undo": "/x/"},
+    )
     toast = gallery.locator("hf-toasts .toast")
     assert toast.inner_text().split("\n") == ["<b>Removed</b>", "Undo"]
 
@@ -126,12 +138,21 @@ def test_variables_reach_elements_that_come_later(gallery):
 
 def test_the_browser_writes_relative_times_by_the_rules_of_the_filter(gallery):
     seconds = [0, 0.5, 1, 59, 60, 61, 3599, 3600, 7260, 86400, 90000, 700000, 3000000, 40000000, -1, -59, -61, -90000]
-    written = gallery.evaluate("""async seconds => { const { relative } = await import("hf/ago");
-        return [false, true].map(long => seconds.map(one => relative(one, long))); }""", seconds)
+    written = gallery.evaluate(
+        """async seconds => { const { relative } = await import("hf/ago");
+        return [false, true].map(long => seconds.map(one => relative(one, long))); }""",
+        seconds,
+    )
     assert written == [[relative(one, long=long) for one in seconds] for long in (False, True)]
 
 
-ANSWERS = [(200, "first", {"ETag": '"1"'}), (304, "", {}), (204, "", {}), (200, "second", {"ETag": '"2"'}), (286, "last", {})]
+ANSWERS = [
+    (200, "first", {"ETag": '"1"'}),
+    (304, "", {}),
+    (204, "", {}),
+    (200, "second", {"ETag": '"2"'}),
+    (286, "last", {}),
+]
 
 
 def test_live_parts_poll_conditionally_until_they_are_told_to_stop(gallery):
@@ -153,7 +174,8 @@ def test_live_parts_poll_conditionally_until_they_are_told_to_stop(gallery):
 def test_live_parts_wait_while_something_in_them_is_picked(gallery):
     gallery.route("**/live/", lambda route: route.fulfill(status=200, body="fresh"))
     gallery.evaluate("""() => { document.querySelector(".kit").insertAdjacentHTML("beforeend",
-        '<hf-live id="live" src="/live/" every="0.25" hold="input:checked"><input type="checkbox" checked></hf-live>'); }""")
+        `<hf-live id="live" src="/live/" every="0.25" hold="input:checked">
+        <input type="checkbox" checked></hf-live>`); }""")
     gallery.wait_for_selector("#live[data-held]", state="attached")
     gallery.locator("#live input").uncheck()
     gallery.wait_for_selector("#live:not([data-held])", state="attached")
@@ -161,9 +183,15 @@ def test_live_parts_wait_while_something_in_them_is_picked(gallery):
 
 
 def test_focus_and_caret_survive_a_swap(gallery):
-    gallery.route("**/part/", lambda route: route.fulfill(body='<input id="name" value="halden" aria-label="Name">', content_type="text/html"))
+    gallery.route(
+        "**/part/",
+        lambda route: route.fulfill(
+            body='<input id="name" value="halden" aria-label="Name">', content_type="text/html"
+        ),
+    )
     where = gallery.evaluate("""async () => {
-        document.querySelector(".kit").insertAdjacentHTML("beforeend", '<div id="part"><input id="name" value="halden"></div>');
+        const part = '<div id="part"><input id="name" value="halden"></div>';
+        document.querySelector(".kit").insertAdjacentHTML("beforeend", part);
         document.getElementById("name").focus();
         document.getElementById("name").setSelectionRange(2, 4);
         await htmx.ajax("GET", "/part/", "#part");
@@ -173,5 +201,9 @@ def test_focus_and_caret_survive_a_swap(gallery):
     assert where == ["name", 2, 4]
 
 
-def barriers(page) -> list[str]:
-    return [f"{found['id']}: {[node['target'] for node in found['nodes']]}" for found in Axe().run(page).response["violations"]]
+def barriers(page, complaints: list[str]) -> list[str]:
+    """What axe finds. It injects styles itself, so that the browser complains about axe, which is not our affair."""
+    ours = list(complaints)
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    complaints[:] = ours
+    return [f"{one['id']}: {[node['target'] for node in one['nodes']]}" for one in found]
