@@ -90,8 +90,6 @@ def django_db_setup(django_db_setup, postgres) -> Iterator[None]:
     from django.db import connection
 
     os.environ["DATABASE_URL"] = postgres.url(quote(connection.settings_dict["NAME"]))
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as beside:
-        beside.execute("alter table audit disable trigger audit_no_truncate")  # Django empties all tables between tests
     yield
     del os.environ["DATABASE_URL"]
 
