@@ -190,13 +190,14 @@ class Worker:
 
     async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
         """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
-        claimed = []
-        if time.monotonic() - self._suspects_at < SUSPECTS_SECONDS:
-            claimed = await claims.claim(connection, self.id, free, self.lease_seconds, self.unable)
-        if not claimed:
-            self._suspects_at = time.monotonic()
-            idle = not self.executions
-            claimed = await claims.claim_suspects(connection, self.id, free, self.lease_seconds, self.unable, idle)
+        with_these = (connection, self.id, free, self.lease_seconds, self.unable)
+        suspects_first = time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
+        if not suspects_first and (claimed := await claims.claim(*with_these)):
+            return claimed
+        self._suspects_at = time.monotonic()
+        claimed = await claims.claim_suspects(*with_these, idle=not self.executions)
+        if suspects_first and not claimed:
+            claimed = await claims.claim(*with_these)
         return claimed
 
     def _alone(self) -> bool:
