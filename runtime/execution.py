@@ -26,6 +26,7 @@ from .tokens import callback_url
 
 LARGEST_OUTPUT = 1 << 20
 MOST_PENDING_ROWS = 400
+ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 CLOCK_SLACK = timedelta(milliseconds=50)
 
 
@@ -180,7 +181,7 @@ class Execution:
     def dump(self, value: Any) -> str:
         """JSON text as it is stored, secrets masked. Raises Unstorable."""
         try:
-            text = json.dumps(self.masker.mask(value), allow_nan=False, separators=(",", ":"))
+            text = ENCODE(self.masker.mask(value))
             if "\\u0000" in text or "\\ud" in text:
                 check_json(value)
         except BadJson as wrong:
@@ -347,6 +348,7 @@ class Execution:
             return ""
 
     def end_rows(self, state: RunState, output: Any = None, error: dict[str, Any] | None = None) -> list[Row]:
+        self.titled = True
         rows: list[Row] = []
         if self.has_waits:
             after = WaitState.SUSPENDED if state == RunState.FAILED else WaitState.CANCELLED

@@ -12,6 +12,7 @@ from typing import Any
 
 STALE_CLAIM = "HF001"
 STALE_CONNECTION = "HF002"
+NUMBERS = {"bigint", "int", "float8", "numeric"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,25 @@ class Statement:
     def _rows(self) -> str:
         return "unnest(" + ", ".join(f"%s::{name}[]" for name in self.types.split()) + ")"
 
-    def columns(self, rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+    def columns(self, rows: list[tuple[Any, ...]]) -> list[str]:
+        """The rows as one array literal per column."""
         if self.last_of:
             rows = list({row[: self.last_of]: row for row in rows}.values())
-        return [list(column) for column in zip(*rows, strict=True)]
+        kinds = self.types.split()
+        return [_literal(column, kind in NUMBERS) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+
+
+def _literal(column: tuple[Any, ...], numbers: bool) -> str:
+    """A Postgres array literal (manual, 8.15.2). Several times faster than a driver that asks each element its type."""
+    if numbers:
+        return "{" + ",".join(["NULL" if value is None else str(value) for value in column]) + "}"
+    return "{" + ",".join(["NULL" if value is None else _quoted(str(value)) for value in column]) + "}"
+
+
+def _quoted(text: str) -> str:
+    if "\\" in text:
+        text = text.replace("\\", "\\\\")
+    return '"' + text.replace('"', '\\"') + '"'
 
 
 ROWS: dict[str, Statement] = {

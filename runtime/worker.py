@@ -7,6 +7,7 @@ of Postgres is survived without anybody's help.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -76,11 +77,13 @@ class Worker:
 
     async def run(self) -> None:
         """Work until told to stop; then finish or hand back what is in flight within the grace period."""
+        _calm_garbage_collection()
         self.id = await self._register()
         self.journal = Journal(lambda: connect("holdfast journal"), self.id)
         keeper = LeaseKeeper(self.id, self.lease_seconds, lambda: self._loop_beat, self._figures)
         keeper.start()
         journal = asyncio.create_task(self.journal.run())
+        journal.add_done_callback(_end_without_journal)
         duties = [asyncio.create_task(self._keep(duty)) for duty in
                   (self._beat, self._listen, self._watch, self._housekeep, self._post, self._fire)]
         try:
@@ -97,17 +100,12 @@ class Worker:
             await self._sign_off()
 
     async def _register(self) -> int:
-        while True:
-            try:
-                rows = await self.query(REGISTER, [
-                    self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
-                ])
-                await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])
-                self.clock.set((await self.query(CLOCK_SQL, []))[0][0])
-                return rows[0][0]
-            except LOST as error:
-                log.warning("no database yet: %s", error)
-                await asyncio.sleep(1)
+        rows = await self.query(REGISTER, [
+            self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
+        ])
+        await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])
+        self.clock.set((await self.query(CLOCK_SQL, []))[0][0])
+        return rows[0][0]
 
     async def _keep(self, duty: Callable[[], Awaitable[None]]) -> None:
         """Do a duty until it returns; when the database goes away, or anything else is wrong, begin it again."""
@@ -140,13 +138,14 @@ class Worker:
 
     async def _sign_off(self) -> None:
         try:
-            await self.query(
-                "update worker set ended_at = clock_timestamp(), stopping = true, in_flight = 0, finished = %s where id = %s",
-                [self.finished, self.id],
-            )
-            await self._reader.close()
-        except LOST as error:
-            log.warning("could not sign off: %s", error)
+            async with asyncio.timeout(2):
+                await self.query(
+                    "update worker set ended_at = clock_timestamp(), stopping = true, in_flight = 0, finished = %s where id = %s",
+                    [self.finished, self.id],
+                )
+                await self._reader.close()
+        except TimeoutError:
+            log.warning("the database is away; not signed off")
 
     def _figures(self) -> tuple[int, int, bool]:
         return len(self.executions), self.finished, self.stopping()
@@ -157,18 +156,25 @@ class Worker:
         return self.clock.now()
 
     async def query(self, sql: str, parameters: Any) -> list[tuple]:
-        """One statement on the reading connection. Raises what psycopg raises when the database is away."""
+        """One statement on the reading connection. While the database is away it waits, as the run does."""
         async with self._reading:
-            if self._reader is None or self._reader.closed:
-                self._reader = await connect("holdfast reader")
-            cursor = await self._reader.execute(sql, parameters)
-            return await cursor.fetchall() if cursor.description else []
+            return await self._read(lambda reader: _rows(reader, sql, parameters))
 
     async def connection(self, team_id: int, name: str) -> Any:
         async with self._reading:
-            if self._reader is None or self._reader.closed:
-                self._reader = await connect("holdfast reader")
-            return await credentials.load(self._reader, team_id, name)
+            return await self._read(lambda reader: credentials.load(reader, team_id, name))
+
+    async def _read(self, read: Callable[[psycopg.AsyncConnection], Awaitable[Any]]) -> Any:
+        while True:
+            try:
+                if self._reader is None or self._reader.closed:
+                    self._reader = await connect("holdfast reader")
+                return await read(self._reader)
+            except LOST as error:
+                log.warning("reader: %s", error)
+                if self._reader is not None:
+                    await self._reader.close()
+                await asyncio.sleep(0.5)
 
     # Claiming
 
@@ -372,6 +378,25 @@ class Worker:
                 if not self.stopping():
                     await fire_due(connection)
                 await asyncio.sleep(1)
+
+
+async def _rows(reader: psycopg.AsyncConnection, sql: str, parameters: Any) -> list[tuple]:
+    cursor = await reader.execute(sql, parameters)
+    return await cursor.fetchall() if cursor.description else []
+
+
+def _end_without_journal(journal: asyncio.Task) -> None:
+    """Nothing can be made durable any more: end, and let the supervisor start a sound process."""
+    if not journal.cancelled() and (error := journal.exception()):
+        log.critical("the journal broke; this worker ends", exc_info=error)
+        os._exit(72)
+
+
+def _calm_garbage_collection() -> None:
+    """What was imported stays; and hundreds of runs in flight are no garbage to be looked through every 700 objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def code_version() -> str:
