@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path
 
-from builder.views import account, api, approvals, callbacks, gallery, health, hooks, runs, teams
+from builder.views import account, api, approvals, callbacks, connections, gallery, health, hooks, mail, operations, runs, teams
 
 urlpatterns = [
     path("admin/", admin.site.urls),
@@ -17,6 +17,9 @@ urlpatterns = [
     # For people
     *runs.urlpatterns,
     *approvals.urlpatterns,
+    *operations.urlpatterns,
+    *mail.urlpatterns,
+    *connections.urlpatterns,
     *account.urlpatterns,
     *teams.urlpatterns,
     path("gallery/", gallery.gallery, name="gallery"),

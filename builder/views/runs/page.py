@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from typing import Any
 
 from django.db import connection
@@ -15,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from builder import access
 from builder.asked import recipient_for
+from builder.live import digest
 from builder.runlines import busy, lines, tick_word
 from builder.runload import fingerprint, load
 from builder.runrows import Place
@@ -64,8 +63,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 
 def marked(part: str, html: str) -> str:
     """Put a digest of the fragment where its template left room for it. Relative times do not count."""
-    digest = hashlib.sha256(re.sub(r"(<time[^>]*>)[^<]*", r"\1", html).encode()).hexdigest()[:16]
-    return html.replace('data-rev=""', f'data-rev="{part}-{digest}"', 1)
+    return html.replace('data-rev=""', f'data-rev="{part}-{digest(html)}"', 1)
 
 
 def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:

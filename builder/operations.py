@@ -1,0 +1,275 @@
+"""The questions of the operations page: where is everything, what is stuck, what is failing, what costs money, what waits.
+
+Every answer is bounded: counts end at ten thousand, failures and costs are read from the latest runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Avg, Count, DateTimeField, DurationField, ExpressionWrapper, F, Func, Max, Min, Q
+
+from builder import access
+from builder.runlist import in_state
+from runtime.clock import BusinessNow, business_now
+from runtime.definition import find, walk
+from runtime.models import Dispatch, OutboxMessage, Run, Version, Wait, Worker
+from runtime.paths import step_of
+from runtime.states import OutboxState, RunState, WaitKind, WaitState
+
+COUNT_TO = 10_000
+CELLS = 16
+SILENT_AFTER = timedelta(seconds=15)
+OVERDUE_AFTER = timedelta(seconds=60)
+FAILED_READ = 1_000
+RUNS_READ = 5_000
+HOURS = 24
+SLOTS = 12
+LISTED = 8
+KIND_WORDS = {
+    WaitKind.APPROVAL: "Approval", WaitKind.TIMER: "Delay", WaitKind.RETRY: "Next attempt", WaitKind.CALLBACK: "Callback",
+    WaitKind.PERSON: "A person's word", WaitKind.CHILD: "Another run",
+}  # fmt: skip
+
+
+class ClockNow(Func):
+    """Leases and beats go by the wall clock, also when the tests move business time."""
+
+    template = "clock_timestamp()"
+    output_field = DateTimeField()
+
+
+# Workers
+
+
+def workers() -> dict[str, Any]:
+    """Every process that has not signed off, and the sums over the healthy ones."""
+    found = Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - timedelta(days=1)).annotate(now=ClockNow()).order_by("pk")
+    rows = [_worker(worker) for worker in found[:24]]
+    healthy = [row for row in rows if row["healthy"]]
+    due = Dispatch.objects.filter(token=None, due_at__lte=BusinessNow())
+    queued = due.values("pk")[: COUNT_TO + 1].count()
+    oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
+    return {
+        "rows": rows,
+        "healthy": len(healthy),
+        "busy": sum(row["worker"].in_flight for row in healthy),
+        "slots": sum(row["worker"].slots for row in healthy),
+        "queued": f"{COUNT_TO:,}+" if queued > COUNT_TO else queued,
+        "lag": max(0.0, (business_now() - oldest).total_seconds()) if oldest else 0.0,
+    }
+
+
+def _worker(worker: Worker) -> dict[str, Any]:
+    silent = worker.now - worker.beat_at
+    healthy = silent < SILENT_AFTER
+    lost = 0 if healthy else Dispatch.objects.filter(worker_id=worker.pk, token__isnull=False).count()
+    busy = min(CELLS, math.ceil((worker.in_flight if healthy else lost) * CELLS / worker.slots)) if worker.slots else 0
+    return {
+        "worker": worker,
+        "healthy": healthy,
+        "silent": silent,
+        "lost": lost,
+        "cells": [("on" if healthy else "lost") if n < busy else "" for n in range(CELLS)],
+    }
+
+
+# Where is everything
+
+
+def everywhere(user: Any) -> list[dict[str, Any]]:
+    """State -> how many runs, their average age, the oldest; and what succeeded among the latest."""
+    runs, rows = access.runs_for(user, access.OPERATOR), []
+    age = ExpressionWrapper(BusinessNow() - F("created_at"), output_field=DurationField())
+    for state in ("running", "waiting", "attention", "failed"):
+        found = runs.filter(in_state(state)).order_by("pk").annotate(age=age)[: COUNT_TO + 1]
+        told = found.aggregate(number=Count("pk"), average=Avg("age"), oldest=Max("age"), first=Min("pk"))
+        rows.append(told | {"state": state, "number": told["number"], "more": told["number"] > COUNT_TO})
+    most = max((row["number"] for row in rows), default=0)
+    return [row | {"most": most} for row in rows]
+
+
+def succeeded(user: Any) -> dict[str, Any]:
+    """Runs of the last day that succeeded, among the latest."""
+    took = ExpressionWrapper(F("ended_at") - F("created_at"), output_field=DurationField())
+    latest = access.runs_for(user, access.OPERATOR).order_by("-pk").values("pk")[:RUNS_READ]
+    found = Run.objects.filter(pk__in=latest, state=RunState.SUCCEEDED, ended_at__gt=BusinessNow() - timedelta(hours=HOURS))
+    return found.aggregate(number=Count("pk"), average=Avg(took))
+
+
+# What is stuck
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    run: Run
+    step: str
+    worker: str
+    since: datetime | None
+    state: str
+    words: str
+    path: str = ""
+    decide: bool = False
+
+
+def stuck(user: Any) -> list[Stuck]:
+    """What asks a person, what a silent worker holds, and what is due and not taken, in this order."""
+    runs = access.runs_for(user, access.OPERATOR).select_related("workflow", "dispatch").prefetch_related("version")
+    asking = list(runs.filter(state=RunState.ATTENTION).order_by("pk")[:LISTED])
+    expired = list(runs.filter(dispatch__token__isnull=False, dispatch__leased_until__lt=ClockNow()).order_by("pk")[:LISTED])
+    overdue = runs.filter(dispatch__token=None, dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER)
+    waits = _waits_of(asking)
+    rows = [_asks(run, waits.get(run.pk)) for run in asking]
+    rows += [
+        Stuck(run, "", f"w-{run.dispatch.worker_id}", run.dispatch.leased_until, "running", "Its lease ran out: another worker takes it")
+        for run in expired
+    ]
+    rows += [
+        Stuck(run, "", "", run.dispatch.due_at, "queued", "Due and not taken: see that workers run and have free slots")
+        for run in overdue.order_by("dispatch__due_at")[:LISTED]
+    ]
+    return rows[: 2 * LISTED]
+
+
+def _waits_of(runs: list[Run]) -> dict[int, Wait]:
+    found = Wait.objects.filter(run_id__in=[run.pk for run in runs], state=WaitState.OPEN, kind=WaitKind.PERSON)
+    return {wait.run_id: wait for wait in found.order_by("-pk")[: 10 * LISTED]}
+
+
+def _asks(run: Run, wait: Wait | None) -> Stuck:
+    if wait is None:
+        return Stuck(run, "", "", run.created_at, "attention", str((run.error or {}).get("message") or "Needs a look"))
+    if not wait.path:
+        return Stuck(run, "", "", wait.created_at, "attention", "Its worker died with it, several times: requeue it or cancel it")
+    return Stuck(run, _step_name(run.version, wait.path), "", wait.created_at, "attention", "Did it happen?", wait.path, True)
+
+
+def _step_name(version: Version, path: str) -> str:
+    step = find(version.definition, step_of(path)) or {}
+    return step.get("name") or step_of(path)
+
+
+# What is failing
+
+
+@dataclass(slots=True)
+class Failure:
+    """Failed runs of one flow at one step with one error, numbers and addresses aside."""
+
+    key: str
+    message: str
+    step: str
+    flow: str
+    flow_id: int
+    last: datetime
+    runs: list[int] = field(default_factory=list)
+    slots: list[int] = field(default_factory=lambda: [0] * SLOTS)
+
+
+NOISE = (
+    (re.compile(r"https?://\S+"), "…"),
+    (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"), "…"),
+    (re.compile(r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b", re.IGNORECASE), "…"),
+    (re.compile(r"(?<![\w])(?!\d{3}\b)\d[\d.,:]*"), "…"),
+)
+
+
+def signature(message: str) -> str:
+    """The error without what differs from run to run; status codes of three digits stay."""
+    for pattern, instead in NOISE:
+        message = pattern.sub(instead, message)
+    return message.strip()[:200]
+
+
+def failing(user: Any) -> list[Failure]:
+    """The failures of the last day among the latest thousand, those of most runs first."""
+    now = business_now()
+    since = now - timedelta(hours=HOURS)
+    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED).order_by("-pk")
+    found = runs.values_list("pk", "workflow_id", "workflow__name", "error", "ended_at")[:FAILED_READ]
+    groups: dict[str, Failure] = {}
+    for pk, flow_id, flow, error, ended in found:
+        if ended < since:
+            continue
+        error = error or {}
+        message, step = str(error.get("message") or "Unknown error"), str(error.get("name") or error.get("step") or "")
+        key = hashlib.sha256(repr((flow_id, error.get("step"), signature(message))).encode()).hexdigest()[:16]
+        group = groups.setdefault(key, Failure(key, message, step, flow, flow_id, ended))
+        group.runs.append(pk)
+        group.last = max(group.last, ended)
+        age = (now - ended).total_seconds() / (HOURS * 3600)
+        group.slots[max(0, min(SLOTS - 1, SLOTS - 1 - int(age * SLOTS)))] += 1
+    return sorted(groups.values(), key=lambda group: (-len(group.runs), -group.last.timestamp()))
+
+
+# What costs money
+
+
+def costs(user: Any) -> dict[str, Any]:
+    """The steps that cost most among the latest runs, and the sum."""
+    latest = list(access.runs_for(user, access.OPERATOR).order_by("-pk").values_list("pk", flat=True)[:RUNS_READ])
+    rows = _costs(min(latest), max(latest)) if latest else []
+    mine = set(access.workflows_for(user, access.OPERATOR).values_list("pk", flat=True))
+    rows = [row for row in rows if row["flow_id"] in mine]
+    most = max((row["total"] for row in rows), default=0)
+    names = _names({row["version_id"] for row in rows[:LISTED]})
+    shown = [row | {"name": names.get((row["version_id"], row["step"]), row["step"]), "most": most} for row in rows[:LISTED]]
+    return {"rows": shown, "total": sum(row["total"] for row in rows), "runs": RUNS_READ}
+
+
+# Cost by flow and step of the runs between two ids; the id of the step is the end of its path.
+COSTS = """
+select r.workflow_id, w.name, max(r.version_id), regexp_replace(regexp_replace(a.path, '^.*/', ''), '\\[.*$', '') as step,
+    count(*), avg(a.cost), sum(a.cost)
+from attempt a join run r on r.id = a.run_id join workflow w on w.id = r.workflow_id
+where a.run_id between %s and %s and a.cost is not null and not r.test
+group by 1, 2, 4 order by 7 desc limit 200
+"""
+
+
+def _costs(first: int, last: int) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(COSTS, [first, last])
+        columns = ("flow_id", "flow", "version_id", "step", "calls", "average", "total")
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _names(versions: Iterable[int]) -> dict[tuple[int, str], str]:
+    return {
+        (version.pk, step["id"]): step.get("name") or step["id"]
+        for version in Version.objects.filter(pk__in=versions)
+        for step in walk(version.definition.get("steps") or [])
+    }
+
+
+# What waits, and mail
+
+
+def waiting(user: Any) -> list[dict[str, Any]]:
+    """Kind of wait -> how many, which is due next, how many are overdue."""
+    rows, runs = [], access.runs_for(user, access.OPERATOR)
+    mine = Q() if user.is_superuser else Q(run_id__in=runs.filter(state__in=[RunState.OPEN, RunState.ATTENTION]).values("pk"))
+    for kind, word in KIND_WORDS.items():
+        found = Wait.objects.filter(mine, state=WaitState.OPEN, kind=kind).order_by()[: COUNT_TO + 1]
+        told = found.aggregate(number=Count("pk"), next=Min("due_at"), oldest=Min("created_at"))
+        if told["number"]:
+            rows.append(told | {"kind": str(kind), "word": word})
+    return rows
+
+
+def mail() -> dict[str, Any]:
+    """The outbox: what is on its way and since when, and what failed in the last day."""
+    unsent = OutboxMessage.objects.filter(state__in=[OutboxState.QUEUED, OutboxState.SENDING])
+    told = unsent.aggregate(number=Count("pk"), oldest=Min("created_at"))
+    latest = OutboxMessage.objects.order_by("-pk").values("pk")[:RUNS_READ]
+    ended = OutboxMessage.objects.filter(pk__in=latest, created_at__gt=BusinessNow() - timedelta(hours=HOURS))
+    counts = dict(ended.values_list("state").annotate(number=Count("pk")))
+    return told | {"sent": counts.get(OutboxState.SENT, 0), "failed": counts.get(OutboxState.FAILED, 0)}
+
