@@ -8,6 +8,7 @@ tell by its Message-ID. Without EMAIL_URL messages stay in the product: the Sent
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -106,7 +107,9 @@ def preview(message_id: int) -> Rendered | None:
         row = cursor.fetchone()
         if row is None:
             return None
-        return render(Letter(**dict(zip((column.name for column in cursor.description), row, strict=True))))
+        letter = dict(zip((column.name for column in cursor.description), row, strict=True))
+    letter["payload"] = json.loads(letter["payload"])  # Django's connections leave jsonb as text
+    return render(Letter(**letter))
 
 
 async def _send_all(conn: psycopg.AsyncConnection[Any], server: MailServer | None, claims: list[tuple[Any, ...]]) -> None:
