@@ -6,6 +6,7 @@ won. The database keeps every answer; the wait is resolved by the one that settl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +23,7 @@ from .steps.base import Mail, Question
 from .triggers.manual import read_form
 
 LONGEST_COMMENT = 5_000
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 WORDS = {"approve": "approved", "reject": "rejected"}
 
 
@@ -119,7 +121,7 @@ def decide(
 def _read(approval: Approval, answer: str, comment: str, form: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     if answer not in WORDS:
         return {}, {"answer": "Choose approve or reject."}
-    if len(comment) > LONGEST_COMMENT or "\x00" in comment:
+    if len(comment) > LONGEST_COMMENT or _UNSTORABLE.search(comment):
         return {}, {"comment": f"At most {LONGEST_COMMENT:,} characters of plain text."}
     if answer == "reject":
         return {}, {}

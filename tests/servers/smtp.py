@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import socket
 import time
 from email import message_from_bytes
@@ -22,6 +23,9 @@ from typing import Any, Self, TypedDict
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP
+
+
+logging.getLogger("mail.log").setLevel(logging.ERROR)
 
 
 class Taken(TypedDict):

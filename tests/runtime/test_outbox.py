@@ -1,0 +1,237 @@
+"""The outbox against a real mail server: at least once, with one Message-ID, and nobody held up by anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from runtime import approvals, outbox, tokens
+from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Wait
+from runtime.steps.base import Question
+from tests.servers.smtp import SmtpServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def smtp(settings):
+    with SmtpServer() as server:
+        settings.HOLDFAST_EMAIL = server.options
+        yield server
+
+
+def queued(recipient="ann@example.com", *, run_id=7, subject="Hello", text="Dear Ann", **more) -> OutboxMessage:
+    payload = {"to": [recipient], "cc": [], "reply_to": [], "subject": subject, "text": text}
+    number = OutboxMessage.objects.count()
+    return OutboxMessage.objects.create(
+        run_id=run_id, path=f"mail{number}", kind="email", recipient=recipient, message_id=f"<{number}@holdfast.example>",
+        payload=payload | more,
+    )  # fmt: skip
+
+
+def send(database_url: str, limit: int = 20) -> int:
+    return asyncio.run(outbox.send_due(lambda: psycopg.AsyncConnection.connect(database_url), limit=limit))
+
+
+def test_a_due_message_is_sent_with_its_headers(smtp, database_url):
+    row = queued(reply_to=["sales@example.com"], subject="Grüße", text="Dear <b>Ann</b>,\n\nthank you.")
+    assert send(database_url) == 1
+    [taken] = smtp.taken
+    message = taken["message"]
+    assert taken["recipients"] == ["ann@example.com"]
+    assert message["Subject"] == "Grüße" and message["Reply-To"] == "sales@example.com" and message["To"] == "ann@example.com"
+    assert message["Message-ID"] == row.message_id
+    assert message.get_body(("plain",)).get_content().replace("\r\n", "\n") == "Dear <b>Ann</b>,\n\nthank you.\n"
+    html = message.get_body(("html",)).get_content()
+    assert "Dear &lt;b&gt;Ann&lt;/b&gt;" in html and "prefers-color-scheme: dark" in html
+    row.refresh_from_db()
+    assert row.state == "sent" and row.sent_at is not None and row.token is None
+    assert send(database_url) == 0, "once is enough"
+
+
+def test_a_message_that_is_not_due_waits(smtp, database_url, clock):
+    queued()
+    OutboxMessage.objects.update(due_at=clock.now() + timedelta(hours=1))
+    assert send(database_url) == 0
+    clock.advance(hours=1)
+    assert send(database_url) == 1 and len(smtp.taken) == 1
+
+
+def test_a_recipient_that_is_refused_fails_with_its_reason_and_holds_up_nobody(smtp, database_url):
+    rows = [queued("first@example.com"), queued("refused@example.com"), queued("last@example.com")]
+    assert send(database_url) == 3
+    for row in rows:
+        row.refresh_from_db()
+    assert [row.state for row in rows] == ["sent", "failed", "sent"]
+    assert rows[1].error == "550 No such user here"
+    [line] = LogLine.objects.all()
+    assert (line.run_id, line.path, line.level) == (7, rows[1].path, "error") and "550 No such user here" in line.text
+    assert [taken["recipients"] for taken in smtp.taken] == [["first@example.com"], ["last@example.com"]]
+
+
+def test_not_now_is_tried_again_later(smtp, database_url, clock):
+    row = queued("later@example.com")
+    other = queued("ann@example.com")
+    send(database_url)
+    row.refresh_from_db()
+    other.refresh_from_db()
+    assert (row.state, row.attempts, row.error) == ("queued", 1, "451 Try again later") and other.state == "sent"
+    assert clock.now() - timedelta(seconds=1) < row.due_at <= clock.now() + timedelta(seconds=outbox.FIRST_PAUSE)
+    smtp.handler.refusals.clear()
+    clock.advance(seconds=outbox.FIRST_PAUSE)
+    assert send(database_url) == 1
+    row.refresh_from_db()
+    assert (row.state, row.error) == ("sent", "")
+
+
+def test_it_is_not_tried_for_ever(smtp, database_url):
+    row = queued("later@example.com")
+    OutboxMessage.objects.update(attempts=outbox.MOST_ATTEMPTS - 1)
+    send(database_url)
+    row.refresh_from_db()
+    assert row.state == "failed" and "Given up" in row.error and "451" in row.error
+
+
+def test_a_server_that_is_away_puts_everything_off(database_url, settings):
+    with SmtpServer() as gone:
+        settings.HOLDFAST_EMAIL = gone.options
+    rows = [queued(), queued()]
+    assert send(database_url) == 2
+    for row in rows:
+        row.refresh_from_db()
+        assert row.state == "queued" and "cannot be reached" in row.error
+
+
+def test_a_line_cut_after_the_message_was_taken_sends_it_again_under_the_same_id(smtp, database_url, clock):
+    smtp.handler.drops.add("ann@example.com")
+    row = queued()
+    send(database_url)
+    row.refresh_from_db()
+    assert row.state == "queued" and len(smtp.taken) == 1
+    smtp.handler.drops.clear()
+    clock.advance(minutes=5)
+    send(database_url)
+    first, second = (taken["message"]["Message-ID"] for taken in smtp.taken)
+    assert first == second == row.message_id
+
+
+@pytest.mark.parametrize(("failpoint", "sent"), [("outbox.claimed", 0), ("outbox.sent", 1)])
+def test_a_sender_that_dies_is_followed_by_another_when_its_lease_ends(smtp, database_url, failpoint, sent):
+    row = queued()
+    die = subprocess.run([sys.executable, "-c", SENDER], env=os.environ | {
+        "DATABASE_URL": database_url, "EMAIL_URL": smtp.url, "HOLDFAST_FAILPOINT": f"{failpoint}:1",
+    })  # fmt: skip
+    assert die.returncode == -9 and len(smtp.taken) == sent
+    assert send(database_url) == 0, "its lease still runs"
+    OutboxMessage.objects.filter(state="sending").update(due_at=timezone.now())
+    assert send(database_url) == 1
+    row.refresh_from_db()
+    assert row.state == "sent" and {taken["message"]["Message-ID"] for taken in smtp.taken} == {row.message_id}
+
+
+SENDER = """
+import asyncio, os, django, psycopg
+django.setup()
+from runtime.outbox import send_due
+asyncio.run(send_due(lambda: psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"])))
+"""
+
+
+def test_two_senders_never_send_one_message_twice(smtp, database_url):
+    for number in range(30):
+        queued(f"a{number}@example.com")
+
+    async def both() -> list[int]:
+        connect = lambda: psycopg.AsyncConnection.connect(database_url)  # noqa: E731
+        return await asyncio.gather(*(outbox.send_due(connect, limit=20) for _ in range(3)))
+
+    assert sum(asyncio.run(both())) == 30
+    assert len(smtp.taken) == 30 and len({taken["recipients"][0] for taken in smtp.taken}) == 30
+
+
+def test_a_sender_that_lost_its_lease_settles_nothing(smtp, database_url):
+    row = queued()
+    with connection.cursor() as cursor:
+        cursor.execute(outbox.CLAIM, {"limit": 1, "lease": 300})
+        _, token, _ = cursor.fetchone()
+    OutboxMessage.objects.update(token=token + 1)
+    with connection.cursor() as cursor:
+        cursor.execute(outbox.FAILED, {"id": row.pk, "token": token, "error": "late"})
+        cursor.execute(outbox.SENT, {"id": row.pk, "token": token})
+    row.refresh_from_db()
+    assert row.state == "sending" and not LogLine.objects.exists()
+
+
+def test_without_a_mail_server_messages_stay_in_the_product(database_url, settings):
+    settings.HOLDFAST_EMAIL = None
+    row = queued()
+    assert send(database_url) == 1
+    row.refresh_from_db()
+    assert row.state == "sent"
+    assert "Dear Ann" in outbox.preview(row.pk).text and outbox.preview(row.pk + 1) is None
+
+
+def test_a_header_that_would_become_two_fails_and_is_not_sent(smtp, database_url):
+    row = queued(subject="a\r\nBcc: evil@x.example")
+    send(database_url)
+    row.refresh_from_db()
+    assert row.state == "failed" and "line break" in row.error and smtp.taken == []
+
+
+# Approval mails
+
+
+def asked(address="dana@example.com", *others: str) -> tuple[OutboxMessage, Recipient]:
+    question = Question(
+        subject="VIP outreach?", approvers=(address, *others), message="Please look.\n\nThank you.",
+        details=({"label": "Lead", "value": "<img src=x onerror=alert(1)>"}, {"label": "Score", "value": 82}),
+    )  # fmt: skip
+    wait = Wait.objects.create(run_id=7, path="ok", kind="approval", due_at=timezone.now() + timedelta(days=3))
+    approval = Approval.objects.create(wait=wait, run_id=7, subject=question.subject)
+    for name, nonce, key_id, token_hash in approvals.rows_for(question, 7, "ok", 1):
+        Recipient.objects.create(approval=approval, address=name, nonce=nonce, key_id=key_id, token_hash=token_hash)
+    mail = approvals.mails_for(question)[0]
+    row = OutboxMessage.objects.create(
+        run_id=7, path="ok", kind=mail.kind, recipient=mail.recipient, message_id="<a@holdfast.example>", payload=mail.payload
+    )
+    return row, approval.recipients.get(address=address)
+
+
+def test_an_approvers_mail_carries_a_link_that_only_now_exists(smtp, database_url, settings):
+    settings.HOLDFAST_PUBLIC_URL = "https://flows.example"
+    row, recipient = asked("dana@example.com", "lee@example.com")
+    assert "/a/" not in str(row.payload)
+    send(database_url)
+    [taken] = smtp.taken
+    text = taken["message"].get_body(("plain",)).get_content()
+    link = next(word for word in text.split() if word.startswith("https://flows.example/a/"))
+    assert tokens.token_hash(link.rstrip("/").rpartition("/")[2]) == recipient.token_hash
+    assert "lee@example.com was asked too; the first answer counts." in text and "Score: 82" in text
+    html = taken["message"].get_body(("html",)).get_content()
+    assert "<img" not in html and "&lt;img src=x" in html and f'href="{link}"' in html
+    assert approvals.find(link.rstrip("/").rpartition("/")[2]) == recipient
+
+
+def test_sending_again_makes_the_same_link_also_after_rotation(smtp, database_url, settings):
+    settings.HOLDFAST_LINK_KEYS = ["old"]
+    row, _ = asked()
+    first = outbox.preview(row.pk).link
+    settings.HOLDFAST_LINK_KEYS = ["new", "old"]
+    assert outbox.preview(row.pk).link == first
+
+
+def test_a_link_whose_key_is_gone_fails_and_says_so(smtp, database_url, settings):
+    settings.HOLDFAST_LINK_KEYS = ["old"]
+    row, _ = asked()
+    settings.HOLDFAST_LINK_KEYS = ["new"]
+    send(database_url)
+    row.refresh_from_db()
+    assert row.state == "failed" and "HOLDFAST_LINK_KEYS" in row.error and smtp.taken == []
