@@ -6,7 +6,7 @@ ARGS ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
-INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-deps --require-hashes
+INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
 .PHONY: up test chaos bench browser lock upgrade clean venv packages test-packages
 

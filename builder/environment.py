@@ -164,6 +164,12 @@ def mail_server(name: str) -> dict[str, Any] | None:
     }
 
 
+def mail_domain(public_url: str) -> str:
+    """The host of the public address, where that is a name."""
+    host = urlsplit(public_url).hostname or ""
+    return host if any(letter.isalpha() for letter in host) and ":" not in host else "localhost"
+
+
 def key_ring(name: str, path: Path, make: Callable[[], str]) -> list[str]:
     """Fernet keys, the first of which encrypts; from the variable, else kept in the file at `path`."""
     keys = [part.strip() for part in kept_secret(name, path, make).split(",") if part.strip()]

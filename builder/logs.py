@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 
-# Webhook, approval and callback links hold their token as a path segment; other long random segments are hidden too.
-TOKEN = re.compile(r"(?<=/)(?:(?<=hooks/)[^/\s?'\"]+|(?<=callbacks/)[^/\s?'\"]+|[A-Za-z0-9_-]{32,})(?=[/\s?'\"#]|$)")
+# Webhook, approval and callback links hold their secret as a path segment; other long random segments are hidden too.
+LINK = re.compile(r"(/(?:hooks|a|callbacks/\d+)/)[^/\s?#'\"]+")
+SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_-]{32,}(?=[/\s?#'\"]|$)")
 
 
 def scrub(text: str) -> str:
-    return TOKEN.sub("***", text)
+    return SEGMENT.sub("***", LINK.sub(r"\1***", text))
 
 
 class ScrubbedFormatter(logging.Formatter):

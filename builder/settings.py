@@ -70,7 +70,7 @@ warnings.filterwarnings("ignore", message="Retry and timeout are misconfigured")
 
 # Mail. Unset: mails stay on the product's Sent mail page.
 HOLDFAST_EMAIL = env.mail_server("EMAIL_URL")
-DEFAULT_FROM_EMAIL = env.text("HOLDFAST_MAIL_FROM", f"Holdfast <holdfast@{urlsplit(HOLDFAST_PUBLIC_URL).hostname}>")
+DEFAULT_FROM_EMAIL = env.text("HOLDFAST_MAIL_FROM", f"Holdfast <holdfast@{env.mail_domain(HOLDFAST_PUBLIC_URL)}>")
 HOLDFAST_MAIL_FROM = SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
 # Web

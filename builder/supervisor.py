@@ -125,7 +125,8 @@ class Interrupts:
     def __init__(self) -> None:
         self.stopping = self.hurried = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._take)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup keeps its word
+                signal.signal(number, self._take)
 
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.stopping:

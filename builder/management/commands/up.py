@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from django.conf import settings
@@ -29,6 +30,7 @@ from builder.progress import stage
 from builder.supervisor import Child, GaveUp, Interrupted, Interrupts, how, keep_alive, stop
 
 READY_SECONDS = 60
+ORPHANS_SECONDS = 30
 STOP_MARGIN_SECONDS = 10  # beyond the grace that running steps get
 
 
@@ -142,9 +144,15 @@ class KeptPostgres(EmbeddedPostgres):
 
     def start(self) -> None:
         if self.process is None:
-            super().start()
-        else:
-            self.launch()
+            return super().start()
+        deadline = time.monotonic() + ORPHANS_SECONDS
+        while True:
+            try:
+                return self.launch()
+            except PostgresError:  # sessions of the dead server may still hold its shared memory
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
 
     def exit_status(self) -> int | None:
         assert self.process is not None, "it was never started"
@@ -193,17 +201,21 @@ def workers(env: dict[str, str]) -> Child:
 
 
 def wait_until_it_answers(web: Child) -> str:
-    """Any answer will do: what it says about the workers and the database is for those who watch it."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOLDFAST_BIND, settings.HOLDFAST_BIND)
+    public_host = urlsplit(settings.HOLDFAST_PUBLIC_URL).netloc
     with socket.create_connection((host, settings.PORT)) as asking:  # taken by the system, until the server takes it
-        asking.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        asking.sendall(f"GET /readyz HTTP/1.1\r\nHost: {public_host}\r\nConnection: close\r\n\r\n".encode())
         for _ in range(READY_SECONDS * 5):
             answered, _, _ = select.select([asking], [], [], 0.2)
             if answered:
-                return f"{settings.HOLDFAST_BIND}, port {settings.PORT}"
+                break
             if (status := web.exit_status()) is not None:
                 raise Refused(f"The web server did not start ({how(status)}); the reason stands above.")
-    raise Refused(f"The web server did not answer within {READY_SECONDS} s.")
+        else:
+            raise Refused(f"The web server did not answer within {READY_SECONDS} s.")
+        status_line = asking.recv(200).decode(errors="replace").split("\r\n")[0]
+    where = f"{settings.HOLDFAST_BIND}, port {settings.PORT}"
+    return where if " 200 " in status_line else f"{where}, but /readyz answers {status_line or 'nothing'}"
 
 
 def say(line: str) -> None:
