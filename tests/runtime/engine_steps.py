@@ -1,0 +1,114 @@
+"""Step types for tests of the engine, named to the workers by HOLDFAST_STEP_MODULES.
+
+`probe` calls an outside that is a file: every effect is a line of the ledger in HOLDFAST_TEST_FOLDER. `strange` gives
+values that cannot be stored. `lethal` is bad for its worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from runtime.states import AttemptOutcome
+from runtime.steps.base import Config, Context, Done, Outcome, StepError, StepType
+from runtime.steps.fields import Json, Text
+
+
+def folder() -> Path:
+    return Path(os.environ["HOLDFAST_TEST_FOLDER"])
+
+
+class ProbeConfig(Config):
+    value: Json = None
+    note: Text = ""
+    hold: Text = ""
+    """Stay in the call, after the effect, until a file of this name is in the folder."""
+    fail: int = 0
+    """How many attempts of a take fail, in the way that the next three say."""
+    outcome: AttemptOutcome = AttemptOutcome.REFUSED
+    retry: bool = True
+    retry_after: float | None = None
+    asks: bool = False
+    """Whether an interrupted call asks a person, when the step says nothing else."""
+    operations: int = 1
+
+
+class Probe(StepType):
+    type = "probe"
+    label = icon = category = summary = "Probe"
+    Config = ProbeConfig
+    outside = True
+
+    def interrupted(self, config: dict[str, Any]) -> str:
+        return "ask" if config.get("asks") else "repeat"
+
+    async def run(self, ctx: Context) -> Outcome:
+        config = ctx.config
+        for operation in range(1, config["operations"] + 1):
+            attempt = await ctx.begin({"note": config["note"]}, f"call{operation}" if operation > 1 else "call")
+            if attempt.n <= config["fail"]:
+                raise StepError(
+                    f"Not at attempt {attempt.n}.", outcome=AttemptOutcome(config["outcome"]), retry=config["retry"],
+                    retry_after=config["retry_after"],
+                )  # fmt: skip
+            line = {"run": ctx.run_id, "path": ctx.path, "take": ctx.take, "n": attempt.n, "key": attempt.idempotency_key,
+                    "operation": operation, "note": config["note"]}  # fmt: skip
+            with (folder() / "ledger").open("a") as ledger:
+                ledger.write(json.dumps(line) + "\n")
+        while config["hold"] and not (folder() / config["hold"]).exists():
+            await asyncio.sleep(0.02)
+        return Done(config["value"] if config["value"] is not None else {"path": ctx.path})
+
+
+class StrangeConfig(Config):
+    kind: Literal["nul", "surrogate", "nan", "huge", "deep", "number", "object", "integer", "message", "bug"] = Field()
+
+
+class Strange(StepType):
+    type = "strange"
+    label = icon = category = summary = "Strange"
+    Config = StrangeConfig
+
+    async def run(self, ctx: Context) -> Outcome:
+        match ctx.config["kind"]:
+            case "message":
+                raise StepError("It said \x00 and \ud800 and stopped.")
+            case "bug":
+                raise KeyError("\udfff")
+            case "deep":
+                value: Any = "bottom"
+                for _ in range(1000):
+                    value = [value]
+                return Done(value)
+        values = {"nul": "a\x00b", "surrogate": "\ud800", "nan": float("nan"), "huge": "x" * 2_000_000, "object": object(),
+                  "integer": 10**5000, "number": 1e308 * 10}  # fmt: skip
+        return Done({"value": values[ctx.config["kind"]]}, log=("line with \x00 and \udc00",))
+
+
+class LethalConfig(Config):
+    how: Literal["kill", "block"] = "kill"
+
+
+class Lethal(StepType):
+    type = "lethal"
+    label = icon = category = summary = "Lethal"
+    Config = LethalConfig
+
+    async def run(self, ctx: Context) -> Outcome:
+        if not (folder() / "harmless").exists():
+            with (folder() / "deaths").open("a") as deaths:
+                deaths.write(f"{os.getpid()}\n")
+            if ctx.config["how"] == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+        return Done({"survived": True})
+
+
+STEPS = [Probe(), Strange(), Lethal()]
