@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -72,6 +72,10 @@ def _stale(request: HttpRequest, raised: Any) -> HttpResponse:
     return error(409, f"{raised} Get the draft again and repeat your change on it.")
 
 
+def _no_database(request: HttpRequest, raised: Any) -> HttpResponse:
+    return try_later("The database cannot take this on just now. Try again.", 10)
+
+
 HANDLERS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     Refused: _refused,
     AuthenticationError: _unknown,
@@ -85,6 +89,7 @@ HANDLERS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     PermissionDenied: lambda request, raised: error(403, str(raised) or "Your role does not allow this."),
     Http404: lambda request, raised: error(404, str(raised) or "There is nothing here."),
     RequestDataTooBig: lambda request, raised: error(413, "The body is too large."),
-    OperationalError: lambda request, raised: try_later("The database does not answer. Try again.", 10),
-    InterfaceError: lambda request, raised: try_later("The database does not answer. Try again.", 10),
+    OperationalError: _no_database,
+    InterfaceError: _no_database,
+    InternalError: _no_database,
 }

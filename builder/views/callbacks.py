@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseTrouble
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
@@ -13,6 +14,8 @@ from builder.bodies import BodyRefused, parse_body, read_body
 from builder.replies import error, try_later
 from runtime.tokens import callback_verified
 from runtime.waits import signal
+
+log = logging.getLogger(__name__)
 
 LONGEST_KEY = 255
 
@@ -33,7 +36,8 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
         kept = signal(run_id, path, payload, _dedupe(request, body))
     except BodyRefused as refused:
         return error(refused.status, refused.message)
-    except (OperationalError, InterfaceError):
+    except DatabaseTrouble:
+        log.exception("A callback of run %s could not be taken on, and was answered with 503.", run_id)
         return try_later("This cannot be taken on just now. Send it again.", 10)
     return JsonResponse({"kept": kept}, status=202 if kept else 200)
 

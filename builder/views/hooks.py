@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseTrouble
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path, reverse
 from django.views.decorators.csrf import csrf_exempt
@@ -25,6 +26,8 @@ from runtime.models import Trigger
 from runtime.starts import IdempotencyConflict, Started, start
 from runtime.triggers.signing import SecretUnavailable, signing_secrets
 from runtime.triggers.signatures import NotSigned, verify
+
+log = logging.getLogger(__name__)
 
 NOT_HERE = "There is no webhook at this address."
 NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie"})
@@ -48,7 +51,8 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
         return error(401, str(refused))
     except IdempotencyConflict:
         return error(409, "This Idempotency-Key was used before, with another body.")
-    except (OperationalError, InterfaceError, SecretUnavailable):
+    except (DatabaseTrouble, SecretUnavailable):
+        log.exception("A webhook request could not be taken on, and was answered with 503.")
         return try_later("This cannot be taken on just now. Send it again.", 10)
 
 

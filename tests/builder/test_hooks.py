@@ -1,0 +1,402 @@
+"""Webhooks and callbacks: what becomes a run, what is refused and how, and what happens the second time."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from builder.logs import ScrubbedFormatter
+from runtime import tokens
+from runtime.credentials import seal
+from runtime.jsonvalues import MIB
+from runtime.models import Credential, Dispatch, Run, Signal, Team, Trigger, Wait, Workflow
+from runtime.publish import publish
+from runtime.triggers.signatures import generated_secrets
+
+pytestmark = pytest.mark.django_db
+
+JSON = "application/json"
+
+
+@pytest.fixture
+def team() -> Team:
+    return Team.objects.create(name="Sales")
+
+
+@pytest.fixture
+def hook(team):
+    """Publishes a workflow with one webhook and returns its trigger."""
+
+    def make(**config) -> Trigger:
+        workflow = Workflow.objects.create(team=team, name="Leads")
+        step = {"id": "keep", "type": "set", "config": {"values": {"seen": "{{ trigger.body }}"}}}
+        trigger = {"id": "lead", "type": "webhook", "config": config}
+        publish(workflow, {"format": 1, "name": "Leads", "triggers": [trigger], "steps": [step]})
+        return Trigger.objects.get(workflow=workflow)
+
+    return make
+
+
+def post(trigger: Trigger | str, body="{}", content_type: str | None = JSON, query: str = "", **headers):
+    token = trigger if isinstance(trigger, str) else trigger.token
+    data = body if isinstance(body, str | bytes) else json.dumps(body)
+    given = {"HTTP_" + name.upper(): value for name, value in headers.items()}
+    return Client(enforce_csrf_checks=True).post(f"/hooks/{token}/{query}", data, content_type=content_type or "", **given)
+
+
+def message(response) -> str:
+    return response.json()["error"]["message"]
+
+
+def no_run_was_started() -> bool:
+    return not Run.objects.exists() and not Dispatch.objects.exists()
+
+
+def test_a_request_becomes_a_run_that_is_ready_to_be_claimed(hook, settings):
+    trigger = hook()
+    response = post(trigger, {"company": "Halden"}, query="?source=site&tag=a&tag=b", x_event_id="e1", authorization="Bearer x", cookie="a=b")
+    assert response.status_code == 202
+    run = Run.objects.get()
+    assert response.json() == {"run": run.pk, "url": f"{settings.HOLDFAST_PUBLIC_URL}/runs/{run.pk}/"}
+    assert run.input["body"] == {"company": "Halden"}
+    assert run.input["query"] == {"source": "site", "tag": ["a", "b"]}
+    assert run.input["headers"]["x-event-id"] == "e1"
+    assert not {"authorization", "cookie"} & set(run.input["headers"])
+    assert run.input["method"] == "POST"
+    assert (run.version, run.trigger_key) == (trigger.workflow.live_version, "lead")
+    assert Dispatch.objects.get(run=run).state == "ready"
+
+
+def test_the_address_works_with_and_without_its_last_slash(hook):
+    assert Client().post(f"/hooks/{hook().token}", "{}", content_type=JSON).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('{"a": 1,}', "line 1, column 9"),
+        ("", "empty"),
+        ("[" * 100_000, "64 levels"),
+        (r'{"items": [{"name": "\u0000"}]}', "body.items[0].name"),
+        (r'{"a": "\ud800"}', "body.a"),
+        ('{"a": NaN}', "body.a"),
+        ('{"a": Infinity}', "body.a"),
+        ('{"a": %s}' % ("7" * 5000), "body.a"),
+        ('{"a": 1, "a": 2}', "twice"),
+        (b'{"a": "\xff"}', "UTF-8"),
+    ],
+)
+def test_bodies_that_cannot_be_held_are_refused_with_their_place(hook, body, words):
+    response = post(hook(), body)
+    assert response.status_code == 400
+    assert words in message(response)
+    assert no_run_was_started()
+
+
+@pytest.mark.parametrize("content_type", [JSON, "application/cloudevents+json", "application/json; charset=utf-8", "text/plain", None])
+def test_the_address_and_not_the_content_type_fixes_the_parser(hook, content_type):
+    assert post(hook(), {"a": 1}, content_type).status_code == 202
+    assert Run.objects.get().input["body"] == {"a": 1}
+
+
+@pytest.mark.parametrize("content_type", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "multipart/mixed"])
+def test_other_kinds_of_bodies_are_refused_where_json_is_expected(hook, content_type):
+    assert post(hook(), '{"files[0].path": "/etc/passwd"}', content_type).status_code == 415
+    assert no_run_was_started()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "GZIP", "identity, gzip"])
+def test_compressed_bodies_are_refused(hook, encoding):
+    assert post(hook(), "{}", content_encoding=encoding).status_code == 415
+
+
+def test_one_byte_over_the_limit_is_refused_and_the_last_byte_below_it_is_not(hook):
+    trigger = hook()
+    full = '"' + "x" * (MIB - 2) + '"'
+    assert post(trigger, full).status_code == 202
+    assert post(trigger, full + " ").status_code == 413
+    assert Run.objects.count() == 1
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def test_a_form_is_taken_where_the_workflow_says_so(hook):
+    assert post(hook(format="form"), "name=Dana+L%C3%BC&tag=a&tag=b&empty=", FORM).status_code == 202
+    assert Run.objects.get().input["body"] == {"name": "Dana Lü", "tag": ["a", "b"], "empty": ""}
+
+
+def test_a_form_field_named_like_a_path_is_text_and_nothing_else(hook):
+    assert post(hook(format="form"), "trigger.body=x&__proto__=y&body%5Badmin%5D=1", FORM).status_code == 202
+    assert Run.objects.get().input["body"] == {"trigger.body": "x", "__proto__": "y", "body[admin]": "1"}
+
+
+@pytest.mark.parametrize(("body", "words"), [("a=%00", "body.a"), ("a=%ff", "UTF-8"), ("&".join(f"a{n}=1" for n in range(1001)), "1,000")])
+def test_forms_that_cannot_be_held_are_refused(hook, body, words):
+    response = post(hook(format="form"), body, FORM)
+    assert (response.status_code, words in message(response)) == (400, True)
+
+
+def test_json_is_refused_where_a_form_is_expected(hook):
+    assert post(hook(format="form"), {"a": 1}).status_code == 415
+
+
+def test_a_query_that_cannot_be_held_is_refused(hook):
+    response = post(hook(), query="?a=%00")
+    assert (response.status_code, "query.a" in message(response)) == (400, True)
+
+
+@pytest.mark.parametrize("method", ["get", "head", "put", "delete", "patch"])
+def test_only_post_starts_runs(hook, method):
+    trigger = hook()
+    for token in (trigger.token, "unknown-token-0123456789"):
+        response = getattr(Client(), method)(f"/hooks/{token}/")
+        assert (response.status_code, response["Allow"]) == (405, "POST")
+    assert no_run_was_started()
+
+
+def test_disabled_deleted_unpublished_and_unknown_addresses_look_the_same(hook):
+    disabled, deleted, unpublished, removed = hook(), hook(), hook(), hook()
+    Trigger.objects.filter(pk=disabled.pk).update(enabled=False)
+    Workflow.objects.filter(pk=deleted.workflow_id).update(deleted_at="2027-01-01T00:00Z")
+    Workflow.objects.filter(pk=unpublished.workflow_id).update(live_version=None)
+    Trigger.objects.filter(pk=removed.pk).update(type="schedule")
+    odd = ["unknown-token-0123456789", "x", "a" * 500, "%00", "ü" * 20]
+    answers = {
+        (response.status_code, response.content, tuple(sorted(response.headers.items())))
+        for response in (post(one) for one in [disabled, deleted, unpublished, removed, *odd])
+    }
+    assert len(answers) == 1
+    assert answers.pop()[0] == 404
+
+
+def test_a_paused_workflow_asks_the_sender_to_come_again(hook):
+    trigger = hook()
+    Workflow.objects.filter(pk=trigger.workflow_id).update(paused=True)
+    response = post(trigger)
+    assert (response.status_code, response["Retry-After"]) == (503, "60")
+    assert no_run_was_started()
+
+
+def test_the_same_event_starts_one_run(hook):
+    trigger = hook(dedupe="headers['x-event-id']")
+    first, second, other = (post(trigger, {"n": n}, x_event_id=event) for n, event in enumerate(["e1", "e1", "e2"]))
+    assert (first.status_code, second.status_code, other.status_code) == (202, 200, 202)
+    assert first.json() == second.json()
+    assert first.json()["run"] != other.json()["run"]
+    assert Run.objects.count() == Dispatch.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "one", "same", "other"),
+    [
+        ("body.id", {"id": 1}, {"id": 1, "x": 2}, {"id": "1x"}),
+        ("body.key", {"key": {"a": 1, "b": 2}}, {"key": {"b": 2, "a": 1}}, {"key": {"a": 1}}),
+        ("trigger.body.id", {"id": "x" * 5000}, {"id": "x" * 5000}, {"id": "x" * 4999}),
+        ("body.id + query.part", {"id": "a"}, {"id": "a"}, {"id": "b"}),
+    ],
+)
+def test_any_value_may_tell_events_apart(hook, rule, one, same, other):
+    trigger = hook(dedupe=rule)
+    ids = [post(trigger, body, query="?part=1").json()["run"] for body in (one, same, other)]
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_an_event_that_lacks_what_the_rule_reads_is_refused_and_named(hook):
+    response = post(hook(dedupe="headers['x-event-id']"))
+    assert response.status_code == 400
+    (problem,) = response.json()["error"]["problems"]
+    assert (problem["step"], problem["field"]) == ("lead", "config.dedupe")
+    assert "x-event-id" in problem["message"]
+    assert no_run_was_started()
+
+
+def test_a_rule_that_gives_null_lets_every_request_start_a_run(hook):
+    trigger = hook(dedupe="has(body.id) ? body.id : null")
+    assert post(trigger).json()["run"] != post(trigger).json()["run"]
+    assert post(trigger, {"id": "a"}).json()["run"] == post(trigger, {"id": "a"}).json()["run"]
+
+
+def test_an_idempotency_key_names_one_run_and_one_body(hook):
+    trigger = hook()
+    first, second = post(trigger, {"a": 1}, idempotency_key="k"), post(trigger, {"a": 1}, idempotency_key="k")
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert first.json()["run"] == second.json()["run"]
+    assert post(trigger, {"a": 2}, idempotency_key="k").status_code == 409
+    assert post(trigger, {"a": 2}, idempotency_key="k" * 256).status_code == 400
+    assert Run.objects.count() == 1
+
+
+def test_an_events_id_and_an_idempotency_key_are_never_taken_for_each_other(hook):
+    trigger = hook(dedupe="has(body.id) ? body.id : null")
+    by_rule, by_key = post(trigger, {"id": "key:k"}), post(trigger, {}, idempotency_key="k")
+    assert by_rule.json()["run"] != by_key.json()["run"]
+
+
+def test_two_webhooks_may_see_the_same_event(hook):
+    one, other = hook(dedupe="body.id"), hook(dedupe="body.id")
+    assert post(one, {"id": "e"}).json()["run"] != post(other, {"id": "e"}).json()["run"]
+
+
+# Signatures
+
+
+def github(secret: str, body: str) -> dict[str, str]:
+    return {"x_hub_signature_256": "sha256=" + hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest()}
+
+
+def slack(secret: str, body: str, at: int) -> dict[str, str]:
+    signature = hmac.new(secret.encode(), f"v0:{at}:{body}".encode(), hashlib.sha256).hexdigest()
+    return {"x_slack_request_timestamp": str(at), "x_slack_signature": f"v0={signature}"}
+
+
+def test_where_holdfast_makes_the_secret_only_signed_requests_start_runs(hook):
+    trigger = hook(signature={"kind": "github"})
+    (secret,) = generated_secrets(trigger.token)
+    assert post(trigger, '{"a":1}').status_code == 401
+    assert post(trigger, '{"a":2}', **github(secret, '{"a":1}')).status_code == 401
+    assert post(trigger, '{"a":1}', x_hub_signature_256="garbage").status_code == 401
+    assert no_run_was_started()
+    assert post(trigger, '{"a":1}', **github(secret, '{"a":1}')).status_code == 202
+
+
+def test_a_signature_covers_the_bytes_as_they_came(hook):
+    trigger = hook(signature={"kind": "github"})
+    spaced = '{ "a" :  1 }'
+    assert post(trigger, spaced, **github(generated_secrets(trigger.token)[0], spaced)).status_code == 202
+
+
+def test_the_window_follows_the_clock(hook, team, clock):
+    seal(Credential(team=team, name="slack", kind="signing"), {"secret": "s3cret"})
+    trigger = hook(signature={"kind": "slack", "connection": "slack"})
+    now = int(clock.now().timestamp())
+    assert post(trigger, **slack("s3cret", "{}", now - 290)).status_code == 202
+    assert post(trigger, **slack("s3cret", "{}", now - 301)).status_code == 401
+    assert post(trigger, **slack("s3cret", "{}", now + 320)).status_code == 401
+    signed_now = slack("s3cret", "{}", now)
+    clock.advance(seconds=310)
+    assert post(trigger, **signed_now).status_code == 401
+
+
+def test_the_earlier_secret_of_a_connection_still_works(hook, team):
+    seal(Credential(team=team, name="gh", kind="signing"), {"secret": "new", "previous": "old"})
+    trigger = hook(signature={"kind": "github", "connection": "gh"})
+    assert [post(trigger, **github(secret, "{}")).status_code for secret in ("new", "old", "other", "")] == [202, 202, 401, 401]
+
+
+def test_a_connection_of_another_team_is_none_and_lets_nothing_in(hook):
+    seal(Credential(team=Team.objects.create(name="Other"), name="gh", kind="signing"), {"secret": "s"})
+    trigger = hook(signature={"kind": "github", "connection": "gh"})
+    response = post(trigger, **github("s", "{}"))
+    assert (response.status_code, response["Retry-After"]) == (503, "10")
+    assert no_run_was_started()
+
+
+def test_a_refused_signature_says_nothing_of_the_secret(hook):
+    trigger = hook(signature={"kind": "standard"})
+    response = post(trigger, webhook_signature="v1,AAAA", webhook_id="m", webhook_timestamp="1")
+    assert generated_secrets(trigger.token)[0] not in response.content.decode()
+
+
+def test_tokens_do_not_reach_the_log(hook, caplog):
+    trigger = hook()
+    Trigger.objects.filter(pk=trigger.pk).update(enabled=False)
+    with caplog.at_level(logging.DEBUG):
+        post(trigger)
+    assert any(trigger.token in record.getMessage() for record in caplog.records), "the request was logged at all"
+    assert not any(trigger.token in ScrubbedFormatter().format(record) for record in caplog.records)
+
+
+# Callbacks
+
+
+@pytest.fixture
+def waiting_run(team) -> Run:
+    workflow = Workflow.objects.create(team=team, name="Asks back")
+    step = {"id": "reply", "type": "callback", "config": {"expires": "1d"}}
+    version = publish(workflow, {"format": 1, "name": "Asks back", "steps": [step]})
+    run = Run.objects.create(workflow=workflow, version=version, trigger_key="api")
+    Dispatch.objects.create(run=run, version_id=version.pk, state="waiting", due_at=run.created_at + timedelta(days=1))
+    return run
+
+
+def open_wait(run: Run, path: str = "reply") -> Wait:
+    return Wait.objects.create(run_id=run.pk, path=path, scope="", kind="callback", due_at=run.created_at + timedelta(days=1))
+
+
+def call_back(url: str, body: str = "{}", **headers):
+    given = {"HTTP_" + name.upper(): value for name, value in headers.items()}
+    return Client(enforce_csrf_checks=True).post(url.replace("http://127.0.0.1:8000", ""), body, content_type=JSON, **given)
+
+
+def test_a_callback_wakes_the_run_that_waits_for_it(waiting_run):
+    wait = open_wait(waiting_run)
+    response = call_back(tokens.callback_url(waiting_run.pk, "reply"), '{"ok": true}')
+    assert response.status_code == 202
+    wait.refresh_from_db()
+    assert (wait.state, wait.outcome) == ("resolved", {"by": "signal", "payload": {"ok": True}})
+    assert Dispatch.objects.get(run=waiting_run).state == "ready"
+
+
+def test_a_callback_that_comes_before_the_wait_is_kept(waiting_run):
+    assert call_back(tokens.callback_url(waiting_run.pk, "reply"), '{"early": 1}').status_code == 202
+    kept = Signal.objects.get(run_id=waiting_run.pk, path="reply")
+    assert (kept.payload, kept.wait) == ({"early": 1}, None)
+
+
+def test_the_same_callback_twice_is_one(waiting_run):
+    open_wait(waiting_run)
+    url = tokens.callback_url(waiting_run.pk, "reply")
+    assert [call_back(url, '{"a":1}').status_code for _ in range(2)] == [202, 200]
+    assert [call_back(url, body, idempotency_key="k").status_code for body in ('{"b":1}', '{"b":2}')] == [202, 200]
+    assert Signal.objects.count() == 2
+
+
+def test_paths_inside_loops_survive_the_address(waiting_run):
+    assert call_back(tokens.callback_url(waiting_run.pk, "each[3]/hot/yes/call")).status_code == 202
+    assert Signal.objects.get().path == "each[3]/hot/yes/call"
+
+
+def test_a_callback_may_come_without_a_body(waiting_run):
+    assert call_back(tokens.callback_url(waiting_run.pk, "reply"), "").status_code == 202
+    assert Signal.objects.get().payload is None
+
+
+def test_only_the_signed_place_of_the_signed_run_can_be_called_back(waiting_run):
+    good = tokens.callback_signature(waiting_run.pk, "reply")
+    for run_id, signature, path in [
+        (waiting_run.pk, good, "other"), (waiting_run.pk + 1, good, "reply"), (waiting_run.pk, "x", "reply"),
+        (waiting_run.pk, good[:-1] + "é", "reply"), (10**30, good, "reply"), (waiting_run.pk, good, "reply%00"),
+    ]:  # fmt: skip
+        assert Client().post(f"/callbacks/{run_id}/{signature}/{path}/", "{}", content_type=JSON).status_code == 404
+    assert not Signal.objects.exists()
+
+
+def test_a_callback_for_a_run_that_has_ended_changes_nothing(waiting_run):
+    Dispatch.objects.filter(run=waiting_run).delete()
+    assert call_back(tokens.callback_url(waiting_run.pk, "reply")).status_code == 200
+    assert not Signal.objects.exists()
+
+
+def test_looking_at_a_callbacks_address_does_nothing(waiting_run):
+    open_wait(waiting_run)
+    assert Client().get(tokens.callback_url(waiting_run.pk, "reply").replace("http://127.0.0.1:8000", "")).status_code == 405
+    assert Wait.objects.get().state == "open"
+
+
+@pytest.mark.parametrize(("body", "status"), [("{", 400), ('{"a": "\\u0000"}', 400), ('"' + "x" * MIB + '"', 413)])
+def test_callbacks_are_read_as_strictly_as_webhooks(waiting_run, body, status):
+    assert call_back(tokens.callback_url(waiting_run.pk, "reply"), body).status_code == status
+    assert not Signal.objects.exists()
+
+
+def test_both_addresses_are_known_by_name(hook):
+    assert reverse("hook", args=["t"]) == "/hooks/t/"
+    assert reverse("callback", args=[1, "s", "a/b"]) == "/callbacks/1/s/a/b/"
