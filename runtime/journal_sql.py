@@ -49,16 +49,22 @@ class Statement:
 
 
 def _literal(column: tuple[Any, ...], numbers: bool) -> str:
-    """A Postgres array literal (manual, 8.15.2). Several times faster than a driver that asks each element its type."""
+    """A Postgres array literal (manual, 8.15.2), made by whole-column string operations: a driver that asks each element
+    its type takes several times as long."""
+    if None in column:
+        return "{" + ",".join(["NULL" if value is None else _element(value, numbers) for value in column]) + "}"
     if numbers:
-        return "{" + ",".join(["NULL" if value is None else str(value) for value in column]) + "}"
-    return "{" + ",".join(["NULL" if value is None else _quoted(str(value)) for value in column]) + "}"
+        return "{" + ",".join(map(str, column)) + "}"
+    # NUL can stand in no text that Postgres stores, so it marks the borders while quotes are escaped.
+    return '{"' + _escaped("\0".join(map(str, column))).replace("\0", '","') + '"}'
 
 
-def _quoted(text: str) -> str:
-    if "\\" in text:
-        text = text.replace("\\", "\\\\")
-    return '"' + text.replace('"', '\\"') + '"'
+def _element(value: Any, number: bool) -> str:
+    return str(value) if number else f'"{_escaped(str(value))}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 ROWS: dict[str, Statement] = {

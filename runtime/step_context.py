@@ -75,9 +75,8 @@ class StepContext:
 
     def idempotency_key(self, operation: str) -> str:
         """The same in every attempt of a take; the run's creation time keeps two installations apart."""
-        run = self._execution.run
-        text = f"{run.id}|{run.created_at.isoformat()}|{self.path}|{self.take}|{operation}"
-        return f"hf-{run.id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+        text = f"{self._execution.identity}|{self.path}|{self.take}|{operation}"
+        return f"hf-{self.run_id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
     def settled(self, outcome: AttemptOutcome, done: Done | StepError | None = None, error: str | None = None) -> Row:
         """The row that settles the open attempt."""
