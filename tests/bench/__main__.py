@@ -1,0 +1,110 @@
+"""`make bench`: the engine measured on a Postgres of its own, in turn with what that Postgres can do at all.
+
+Options: --runs N (a round's backlog), --rounds N, --workers N. Prints a Markdown table: medians of the rounds, and the
+range where rounds differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.update(
+    DJANGO_SETTINGS_MODULE="builder.settings",
+    HOLDFAST_STEP_MODULES="tests.bench.steps",
+    SECRET_KEY="a key for measurements only, and long enough to be one",
+)
+
+
+class Workers:
+    """`manage.py qcluster` as a child process."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen([sys.executable, "manage.py", "qcluster"], stdin=subprocess.DEVNULL)
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout=60)
+        self.process = None
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(prog="tests.bench", description=__doc__)
+    arguments.add_argument("--runs", type=int, default=10_000)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--workers", type=int, default=2)
+    chosen = arguments.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
+    os.environ |= {"HOLDFAST_DATA": str(folder / "data"), "HOLDFAST_WORKERS": str(chosen.workers)}
+
+    from builder.postgres import EmbeddedPostgres
+
+    with EmbeddedPostgres(folder / "postgres", folder / "postgres.log") as postgres:
+        os.environ["DATABASE_URL"] = postgres.url()
+        measure(chosen, postgres.url())
+
+
+def measure(chosen: argparse.Namespace, url: str) -> None:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    from tests.bench import loads
+
+    call_command("migrate", verbosity=0)
+    connection.close()
+    figures: dict[str, list[float]] = {}
+    workers = Workers()
+    try:
+        for number in range(1, chosen.rounds + 1):
+            for name, load in {
+                "floor": lambda: loads.floor(url),
+                "throughput": lambda: loads.throughput(chosen.runs, workers),
+                "latency": lambda: loads.latency(100),
+                "timers": lambda: loads.lateness(1000),
+                "sleepers": lambda: loads.sleepers(1000, workers),
+                "loop": lambda: loads.loop(2000),
+            }.items():
+                print(f"round {number} of {chosen.rounds}: {name}", file=sys.stderr, flush=True)
+                for figure, value in load().items():
+                    figures.setdefault(figure, []).append(value)
+    finally:
+        workers.stop()
+    report(figures, chosen, loads.machine())
+
+
+UNITS = {"start to end p50": "ms", "start to end p99": "ms", "timer lateness p50": "ms", "timer lateness p99": "ms",
+         "processor ms a run": "ms", "1,000 steps awaiting 200 ms": "s"}
+
+
+def report(figures: dict[str, list[float]], chosen: argparse.Namespace, machine: str) -> None:
+    print(f"\n{machine}; Python {platform.python_version()}; {chosen.workers} worker processes; "
+          f"{chosen.rounds} rounds of {chosen.runs:,} runs\n")
+    print("| figure | median | range | beside the floor |\n|---|---:|---:|---:|")
+    medians = {name: sorted(values)[len(values) // 2] for name, values in figures.items()}
+    for name, values in figures.items():
+        unit = UNITS.get(name, "")
+        beside = ""
+        if name == "three-step runs a second":
+            beside = f"{medians[name] / medians['floor: single commits a second']:.2f} per single commit"
+        print(f"| {name} | {shown(medians[name])} {unit} | {shown(min(values))} – {shown(max(values))} | {beside} |")
+
+
+def shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+if __name__ == "__main__":
+    main()

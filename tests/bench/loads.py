@@ -1,0 +1,173 @@
+"""The loads, and what each of them measures. Every figure is a property of one run on this machine, at this hour."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+from django.db import connection
+
+from runtime.models import Team, Version, Workflow
+from runtime.publish import publish
+from runtime.starts import start, start_many
+
+PATIENCE = 300.0
+
+
+@dataclass
+class Figure:
+    """One line of the table: values of the rounds, in `unit`."""
+
+    name: str
+    unit: str
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return sorted(self.values)[len(self.values) // 2]
+
+
+def step(name: str, **more: Any) -> dict[str, Any]:
+    return {"id": name, "type": "noop", **more}
+
+
+def flow(name: str, *steps: dict[str, Any]) -> Version:
+    team, _ = Team.objects.get_or_create(name="Bench")
+    workflow = Workflow.objects.create(team=team, name=name)
+    return publish(workflow, {"format": 1, "name": name, "steps": list(steps)})
+
+
+def three_steps() -> Version:
+    """Three outside no-op steps; the second and the third read the one before."""
+    return flow(
+        "Three steps",
+        step("a", config={"value": "{{ trigger.body.n }}"}),
+        step("b", config={"value": "{{ steps.a.output.step }}"}),
+        step("c", config={"value": "{{ steps.b.output.step }}"}),
+    )
+
+
+def begin(version: Version, count: int) -> None:
+    """Start `count` runs through `start_many`, two thousand at a time."""
+    for first in range(0, count, 2000):
+        numbers = range(first, min(count, first + 2000))
+        start_many(version, [({"body": {"n": n, "email": "a@b.example"}}, f"{version.pk}-{n}") for n in numbers], trigger_key="api")
+
+
+def until_done(version: Version) -> float:
+    """Seconds until no run of the version is unfinished."""
+    began = time.monotonic()
+    while scalar("select count(*) from dispatch where version_id = %s", version.pk):
+        if time.monotonic() - began > PATIENCE:
+            raise TimeoutError(f"{version} did not end within {PATIENCE:g} s")
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def scalar(sql: str, *parameters: Any) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchone()[0]
+
+
+def percentiles(sql: str, *parameters: Any) -> tuple[float, float]:
+    """p50 and p99, in milliseconds, of a query that gives intervals as `gap`."""
+    both = "select percentile_disc(array[0.5, 0.99]) within group (order by gap) from (" + sql + ") gaps"
+    p50, p99 = scalar(both, *parameters)
+    return p50.total_seconds() * 1000, p99.total_seconds() * 1000
+
+
+def throughput(count: int, process: Any) -> dict[str, float]:
+    """Three-step runs a second from a backlog, and the processor time that a run costs workers and database."""
+    version = three_steps()
+    process.stop()
+    begin(version, count)
+    with connection.cursor() as cursor:
+        cursor.execute("vacuum analyze")
+    process.start()
+    before = processor_seconds()
+    seconds = until_done(version)
+    spent = processor_seconds() - before
+    assert scalar("select count(*) from run where version_id = %s and state = 'succeeded'", version.pk) == count
+    return {"three-step runs a second": count / seconds, "processor ms a run": 1000 * spent / count}
+
+
+def latency(count: int) -> dict[str, float]:
+    """From insert to end, one run at a time on an idle system."""
+    version = three_steps()
+    for n in range(count):
+        start(version, trigger_key="api", input={"body": {"n": n}})
+        until_done(version)
+        time.sleep(0.02)
+    p50, p99 = percentiles("select ended_at - created_at as gap from run where version_id = %s", version.pk)
+    return {"start to end p50": p50, "start to end p99": p99}
+
+
+def lateness(count: int) -> dict[str, float]:
+    """How late 1,000 timers of one instant wake their runs."""
+    version = flow("Timers", {"id": "wait", "type": "delay", "config": {"until": "{{ trigger.body.at }}"}})
+    at = scalar("select (holdfast_now() + interval '6 seconds')::text")
+    start_many(version, [({"body": {"at": at.replace(" ", "T")}}, None) for _ in range(count)], trigger_key="api")
+    until_done(version)
+    p50, p99 = percentiles(
+        "select resolved_at - due_at as gap from wait w join run r on r.id = w.run_id where r.version_id = %s", version.pk
+    )
+    return {"timer lateness p50": p50, "timer lateness p99": p99}
+
+
+def sleepers(count: int, process: Any) -> dict[str, float]:
+    """Runs whose only step awaits 200 ms, all at once."""
+    version = flow("Sleepers", step("a", config={"seconds": 0.2}))
+    start_many(version, [({"body": {}}, None) for _ in range(count)], trigger_key="api")
+    return {"1,000 steps awaiting 200 ms": until_done(version)}
+
+
+def loop(count: int) -> dict[str, float]:
+    """One run whose loop has many iterations of one outside step, five at a time."""
+    items = "trigger.body.items"
+    version = flow("Loop", {"id": "each", "type": "loop", "config": {"items": items, "concurrency": 5}, "steps": [step("one")]})
+    start(version, trigger_key="api", input={"body": {"items": list(range(count))}})
+    return {"loop iterations a second": count / until_done(version)}
+
+
+def floor(url: str) -> dict[str, float]:
+    """What the database itself does here and now: rows by `unnest` from Python, and single-row commits."""
+    with psycopg.connect(url, autocommit=True) as floor:
+        floor.execute("create temporary table f (id bigint, body jsonb, at timestamptz)")
+        ids, bodies = list(range(1000)), [json.dumps({"n": n, "pad": "x" * 60}) for n in range(1000)]
+        began = time.monotonic()
+        for _ in range(40):
+            floor.execute(
+                "insert into f select *, clock_timestamp() from unnest(%s::bigint[], %s::jsonb[])", [ids, bodies]
+            )
+        rows = 40_000 / (time.monotonic() - began)
+        floor.execute("create table if not exists bench_commit (n int)")
+        began = time.monotonic()
+        for n in range(500):
+            floor.execute("insert into bench_commit values (%s)", [n])
+        commits = 500 / (time.monotonic() - began)
+        floor.execute("drop table bench_commit")
+    return {"floor: rows a second": rows, "floor: single commits a second": commits}
+
+
+def processor_seconds() -> float:
+    """Used so far by this process's children and theirs: workers and database."""
+    total = 0.0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+    return total
+
+
+def machine() -> str:
+    model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), "unknown processor")
+    return f"{psutil.cpu_count()} × {model}, {psutil.virtual_memory().total / 2**30:.0f} GiB"

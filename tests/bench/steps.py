@@ -1,0 +1,31 @@
+"""Step types of the measurements, named to the workers by HOLDFAST_STEP_MODULES."""
+
+from __future__ import annotations
+
+import asyncio
+
+from runtime.steps.base import Config, Context, Done, Outcome, StepType
+from runtime.steps.fields import Json
+
+
+class NoopConfig(Config):
+    value: Json = None
+    seconds: float = 0
+
+
+class Noop(StepType):
+    """A call to the outside that takes no time of its own, with all that such a call makes durable."""
+
+    type = "noop"
+    label = icon = category = summary = "No-op"
+    Config = NoopConfig
+    outside = True
+
+    async def run(self, ctx: Context) -> Outcome:
+        await ctx.begin({"value": ctx.config["value"]})
+        if ctx.config["seconds"]:
+            await asyncio.sleep(ctx.config["seconds"])
+        return Done({"step": ctx.step_id, "pad": "x" * 60}, response={"ok": True})
+
+
+STEP = Noop()
