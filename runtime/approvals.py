@@ -118,7 +118,9 @@ def decide(
     return _told("decided", decision)
 
 
-def _read(approval: Approval, answer: str, comment: str, form: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def _read(
+    approval: Approval, answer: str, comment: str, form: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
     if answer not in WORDS:
         return {}, {"answer": "Choose approve or reject."}
     if len(comment) > LONGEST_COMMENT or _UNSTORABLE.search(comment):
@@ -196,7 +198,12 @@ def _note(wait: Wait, decision: Decision) -> None:
     )  # fmt: skip
     team = Run.objects.filter(pk=wait.run_id).values_list("workflow__team_id", flat=True).first()
     audit.record(
-        decision.answer, f"run:{wait.run_id}", actor=decision.user, team_id=team, detail=detail, address=decision.address
+        decision.answer,
+        f"run:{wait.run_id}",
+        actor=decision.user,
+        team_id=team,
+        detail=detail,
+        address=decision.address,
     )
 
 

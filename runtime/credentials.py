@@ -53,7 +53,12 @@ _API_KEY = Field("api_key", "API key", secret=True)
 KINDS: dict[str, Kind] = {
     kind.kind: kind
     for kind in (
-        Kind("bearer", "Bearer token", "Sends Authorization: Bearer …", (Field("token", "Token", secret=True), _BASE_ADDRESS)),
+        Kind(
+            "bearer",
+            "Bearer token",
+            "Sends Authorization: Bearer …",
+            (Field("token", "Token", secret=True), _BASE_ADDRESS),
+        ),
         Kind(
             "basic",
             "User and password",
@@ -76,7 +81,13 @@ KINDS: dict[str, Kind] = {
             "Checks the signature of the webhooks that another system sends",
             (
                 Field("secret", "Secret", secret=True),
-                Field("previous", "Earlier secret", secret=True, required=False, help="Honoured too, while a new one is brought in."),
+                Field(
+                    "previous",
+                    "Earlier secret",
+                    secret=True,
+                    required=False,
+                    help="Honoured too, while a new one is brought in.",
+                ),
             ),
         ),
         Kind(
@@ -136,13 +147,16 @@ async def load(conn: psycopg.AsyncConnection[Any], team_id: int, name: str) -> C
     """The team's connection of this name, opened. Raises StepError in words for the person who built the step."""
     row = await (await conn.execute(LOAD, (team_id, name))).fetchone()
     if row is None:
-        raise StepError(f"There is no connection “{name}”. Add it under Connections, or choose another.", field="connection")
+        raise StepError(
+            f"There is no connection “{name}”. Add it under Connections, or choose another.", field="connection"
+        )
     pk, name, kind, hosts, config, sealed = row
     try:
         secret = _decrypt(pk, bytes(sealed))
     except CannotOpen:
         raise StepError(
-            f"The connection “{name}” cannot be opened with the present keys. Enter its secret again.", field="connection"
+            f"The connection “{name}” cannot be opened with the present keys. Enter its secret again.",
+            field="connection",
         ) from None
     await conn.execute(USED, (pk,))
     return Connection(name, kind, bound_hosts(hosts, config), config, secret)

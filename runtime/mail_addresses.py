@@ -27,7 +27,9 @@ def check_address(text: object) -> str:
 def check_line(text: str, what: str) -> str:
     """Text that becomes a mail's header. Raises ValueError where it would become two."""
     if any(ord(char) < 0x20 or char in "\x7f\x85\u2028\u2029" for char in text):
-        raise ValueError(f"The {what} holds a line break or a control character. Take it out, or put the text into the body.")
+        raise ValueError(
+            f"The {what} holds a line break or a control character. Take it out, or put the text into the body."
+        )
     return text
 
 

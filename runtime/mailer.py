@@ -67,7 +67,13 @@ class Rendered(NamedTuple):
 def render(letter: Letter) -> Rendered:
     """The message as its reader sees it. Raises KeyGone when the link's key was taken off the ring."""
     payload, link = letter.payload, _link(letter)
-    context = {**payload, "recipient": letter.recipient, "flow": letter.flow, "link": link, "expires_at": letter.expires_at}
+    context = {
+        **payload,
+        "recipient": letter.recipient,
+        "flow": letter.flow,
+        "link": link,
+        "expires_at": letter.expires_at,
+    }
     context["details"] = [
         {"label": detail["label"], "value": _plain(detail["value"])} for detail in payload.get("details") or ()
     ]
@@ -116,7 +122,9 @@ class MailServer:
             raise _judged(refused.smtp_code, refused.smtp_error) from None
         except smtplib.SMTPResponseException as refused:
             self.close()
-            raise Deferred(f"The mail server says: {_said(refused.smtp_code, refused.smtp_error)}", everything=True) from None
+            raise Deferred(
+                f"The mail server says: {_said(refused.smtp_code, refused.smtp_error)}", everything=True
+            ) from None
         except (smtplib.SMTPException, OSError) as away:
             self.close()
             raise Deferred(f"The mail server cannot be reached: {away}", everything=True) from None

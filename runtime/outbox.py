@@ -73,7 +73,8 @@ from failed where run_id is not null
 """
 LATER = """
 -- Not now.
-update outbox set state = 'queued', token = null, due_at = holdfast_now() + make_interval(secs => %(pause)s), error = %(error)s
+update outbox set state = 'queued', token = null, error = %(error)s,
+    due_at = holdfast_now() + make_interval(secs => %(pause)s)
 where id = %(id)s and token = %(token)s and state = 'sending'
 """
 GIVE_BACK = """
@@ -112,7 +113,9 @@ def preview(message_id: int) -> Rendered | None:
     return render(Letter(**letter))
 
 
-async def _send_all(conn: psycopg.AsyncConnection[Any], server: MailServer | None, claims: list[tuple[Any, ...]]) -> None:
+async def _send_all(
+    conn: psycopg.AsyncConnection[Any], server: MailServer | None, claims: list[tuple[Any, ...]]
+) -> None:
     clock = asyncio.get_running_loop().time
     ends, away = clock() + WORK_SECONDS, ""
     for pk, token, attempts in claims:

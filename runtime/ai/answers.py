@@ -62,7 +62,9 @@ def _matches(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iter
         yield jsonschema.ValidationError(f"{instance[:80]!r} does not match {pattern!r}")
 
 
-def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[jsonschema.ValidationError]:
+def _pattern_properties(
+    validator: Any, patterns: Any, instance: Any, _schema: Any
+) -> Iterator[jsonschema.ValidationError]:
     if isinstance(instance, dict):
         for pattern, schema in patterns.items():
             matching = _compiled(pattern)

@@ -66,7 +66,11 @@ def count(value: Any) -> int | None:
 
 def schema_words(schema: Mapping[str, Any] | None) -> str:
     """How a model is told the schema that its endpoint cannot be given."""
-    return "" if schema is None else (
-        "Answer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
-        + json.dumps(schema, ensure_ascii=False)
+    return (
+        ""
+        if schema is None
+        else (
+            "Answer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
+            + json.dumps(schema, ensure_ascii=False)
+        )
     )

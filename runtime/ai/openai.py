@@ -43,7 +43,9 @@ class OpenAI:
         text = answer.body.decode("utf-8", "replace").lower()
         if NEW_LIMIT not in quirks and "max_completion_tokens" in text:
             return NEW_LIMIT
-        if NO_SCHEMA not in quirks and any(word in text for word in ("response_format", "json_schema", "structured output")):
+        if NO_SCHEMA not in quirks and any(
+            word in text for word in ("response_format", "json_schema", "structured output")
+        ):
             return NO_SCHEMA
         return ""
 

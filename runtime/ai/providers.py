@@ -44,7 +44,10 @@ async def ask_provider(connection: Connection, ask: Ask, begin: Callable[[], Awa
     try:
         reply = provider.read(answer, ask)
     except ProviderFailed as wrong:
-        response = {"status": answer.status, "body": calls.shown(answer.body.decode("utf-8", "replace").replace("\x00", ""))}
+        response = {
+            "status": answer.status,
+            "body": calls.shown(answer.body.decode("utf-8", "replace").replace("\x00", "")),
+        }
         raise StepError(f"{wrong} Is {base} the right base address?", field="connection", response=response) from None
     if reply.cost is None:
         reply = replace(reply, cost=await price(base, reply.model, reply.tokens_in, reply.tokens_out))

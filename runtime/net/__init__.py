@@ -12,6 +12,15 @@ from .locations import BadLocation, check_location
 from .pools import close
 
 __all__ = [
-    "Answer", "BadHeader", "BadLocation", "Blocked", "Call", "CallFailed", "Private", "check_location", "close",
-    "exchange", "private_hosts",
+    "Answer",
+    "BadHeader",
+    "BadLocation",
+    "Blocked",
+    "Call",
+    "CallFailed",
+    "Private",
+    "check_location",
+    "close",
+    "exchange",
+    "private_hosts",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from ipaddress import IPv4Address, IPv6Address, IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from django.conf import settings
 
@@ -14,7 +14,7 @@ Network = IPv4Network | IPv6Network
 DENIED: tuple[Network, ...] = tuple(
     ip_network(network)
     for network in (
-        # IANA's IPv4 special-purpose registry (RFC 6890), the metadata services of clouds, multicast and reserved space.
+        # IANA's IPv4 special-purpose registry (RFC 6890), clouds' metadata services, multicast and reserved space.
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
         "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",

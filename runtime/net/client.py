@@ -58,7 +58,9 @@ async def exchange(call: Call, timeout: float, *, limit: int = MIB, resolve: Res
             return await _follow(pool, call, limit, progress)
     except TimeoutError:
         outcome = AttemptOutcome.UNKNOWN if progress.sent else AttemptOutcome.NOT_SENT
-        raise CallFailed(f"No complete answer within {timeout:g} s.", outcome, retry=True, status=progress.status) from None
+        raise CallFailed(
+            f"No complete answer within {timeout:g} s.", outcome, retry=True, status=progress.status
+        ) from None
     finally:
         if resolve is not None:
             await pool.aclose()
@@ -77,7 +79,9 @@ async def _follow(pool: httpcore2.AsyncConnectionPool, call: Call, limit: int, p
             return answer
         call = onward
         progress.sent, progress.status = False, None
-    raise CallFailed(f"More than {MOST_REDIRECTS} redirects, the last to {_shown(call.url)}.", AttemptOutcome.ANSWERED, retry=False)
+    raise CallFailed(
+        f"More than {MOST_REDIRECTS} redirects, the last to {_shown(call.url)}.", AttemptOutcome.ANSWERED, retry=False
+    )
 
 
 def _redirected(call: Call, answer: Answer) -> Call | None:
@@ -116,9 +120,7 @@ def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
 async def _send(pool: httpcore2.AsyncConnectionPool, call: Call, limit: int, progress: _Progress) -> Answer:
     request = httpcore2.Request(
         call.method,
-        httpcore2.URL(
-            scheme=call.url.raw_scheme, host=call.url.raw_host, port=call.url.port, target=call.url.raw_path
-        ),
+        httpcore2.URL(scheme=call.url.raw_scheme, host=call.url.raw_host, port=call.url.port, target=call.url.raw_path),
         headers=_wire_headers(call),
         content=call.body,
         extensions={"trace": progress.trace},

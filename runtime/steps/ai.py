@@ -45,19 +45,25 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 class AiConfig(Config):
     task: Literal["extract", "classify", "generate", "summarise"] = Field("extract", title="Task")
     prompt: LongText = Field(
-        title="Input", description="The text to work on, with what you want to know.", examples=["Score this lead: {{ trigger.body }}"]
+        title="Input",
+        description="The text to work on, with what you want to know.",
+        examples=["Score this lead: {{ trigger.body }}"],
     )
     schema_: Annotated[JsonSchema, AfterValidator(_schema)] = Field(
         default_factory=dict, alias="schema", title="Result", description="For extract: the fields that the answer has."
     )
     labels: Labels = Field(
-        default_factory=dict, title="Labels", description="For classify: each with a line that describes what belongs to it."
+        default_factory=dict,
+        title="Labels",
+        description="For classify: each with a line that describes what belongs to it.",
     )
     connection: ConnectionName = Field(
         "", title="Connection", description="An AI provider. Empty: the built-in model, which can only classify."
     )
     model: Text = Field("", title="Model", description="Empty: the connection's own.")
-    system: LongText = Field("", title="Background", description="What the model should know, and how it should answer.")
+    system: LongText = Field(
+        "", title="Background", description="What the model should know, and how it should answer."
+    )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, title="Temperature")
     max_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, title="Longest answer, in tokens")
 
@@ -137,7 +143,9 @@ def _ask(config: Mapping[str, Any], connection: Connection) -> tuple[Ask, bool]:
     schema, wrapped = _wanted(config), False
     if schema is not None and schema.get("type") != "object":
         schema, wrapped = {"type": "object", "properties": {"value": schema}, "required": ["value"]}, True
-    system = "\n\n".join(part for part in (str(config["system"]), f"{SYSTEM[config['task']]} {CAUTION}", _label_lines(config)) if part)
+    system = "\n\n".join(
+        part for part in (str(config["system"]), f"{SYSTEM[config['task']]} {CAUTION}", _label_lines(config)) if part
+    )
     return Ask(str(config["prompt"]), system, model, schema, config["temperature"], config["max_tokens"]), wrapped
 
 
@@ -175,7 +183,9 @@ def _done(ctx: Context, ask: Ask, wrapped: bool, reply: Reply) -> Done:
     spent = {"cost": reply.cost, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
     response = {"model": reply.model, "answer": given} | ({"stopped": reply.stopped} if reply.stopped else {})
     if reply.stopped == "refused":
-        raise StepError(f"The model refused: {text[:300] or 'it gave no reason.'}", field="prompt", response=response, **spent)
+        raise StepError(
+            f"The model refused: {text[:300] or 'it gave no reason.'}", field="prompt", response=response, **spent
+        )
     if reply.stopped == "length":
         message = "The model's answer was cut off at its longest length. Allow more tokens."
         raise StepError(message, field="max_tokens", response=response, **spent)

@@ -76,7 +76,9 @@ def authorize(connection: Connection, url: httpx2.URL) -> dict[str, str]:
             f"The connection “{connection.name}” is not for {url.host}. It may be sent to: {hosts}.", field="connection"
         )
     if url.scheme != "https" and not _private(url):
-        raise StepError(f"A connection is sent over https only. Begin the address of {url.host} with https://.", field="url")
+        raise StepError(
+            f"A connection is sent over https only. Begin the address of {url.host} with https://.", field="url"
+        )
     return _headers_of(connection)
 
 

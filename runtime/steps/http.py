@@ -1,8 +1,8 @@
 """API call: one HTTP request and its answer.
 
-Its output is `{"status": 201, "headers": {...}, "body": ...}`: a later step reads `steps.<id>.output.body.id`. `headers`
-holds those that flows use: content-type, location, etag, link, retry-after, and everything that begins with x-.
-`body` is parsed JSON where the answer says it is JSON, text otherwise, and null where it is empty or binary.
+Its output is `{"status": 201, "headers": {...}, "body": ...}`: a later step reads `steps.<id>.output.body.id`.
+`headers` holds those that flows use: content-type, location, etag, link, retry-after, and what begins with x-. `body`
+is parsed JSON where the answer says it is JSON, text otherwise, and null where it is empty or binary.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ def _url(config: Mapping[str, Any], connection: Connection | None) -> httpx2.URL
     if text.startswith("/") and connection is not None:
         base = str(connection.config.get("base_url") or "")
         if not base:
-            raise StepError(f"The connection “{connection.name}” has no base address to put before {text}.", field="url")
+            raise StepError(
+                f"The connection “{connection.name}” has no base address to put before {text}.", field="url"
+            )
         text = base.rstrip("/") + text
     try:
         url = net.check_location(text)

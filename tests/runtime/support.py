@@ -66,7 +66,13 @@ class MemoryContext:
 
 def context(step: str, config: dict[str, Any], *, trigger: Any = None, **more: Any) -> MemoryContext:
     """A context whose config was checked, filled with defaults and rendered, as the interpreter does it."""
-    names = {"trigger": trigger or {}, "steps": {}, "run": RUN, "workflow": {"name": "Leads", "version": 1}, "callbacks": {}}
+    names = {
+        "trigger": trigger or {},
+        "steps": {},
+        "run": RUN,
+        "workflow": {"name": "Leads", "version": 1},
+        "callbacks": {},
+    }
     filled = step_types()[step].Config.model_validate(config).model_dump(by_alias=True, mode="json")
     return MemoryContext(compile_value(filled).render(names), names, **more)
 

@@ -22,7 +22,13 @@ SCHEMA = {
     "properties": {"score": {"type": "integer"}, "reason": {"type": "string"}},
     "required": ["score"],
 }
-EXTRACT = {"task": "extract", "prompt": "Score: {{ trigger.text }}", "schema": SCHEMA, "connection": "ai", "model": "m-1"}
+EXTRACT = {
+    "task": "extract",
+    "prompt": "Score: {{ trigger.text }}",
+    "schema": SCHEMA,
+    "connection": "ai",
+    "model": "m-1",
+}
 LABELS = {
     "sales": "Wants to buy, asks for a price, an offer or a demo",
     "support": "Something does not work, an error, asks for help with the product",
@@ -154,7 +160,9 @@ def test_an_answer_that_does_not_fit_may_be_asked_for_again_and_is_named(ai, kin
     assert failed.message.startswith("The model's answer") and failed.response["answer"] == answer
 
 
-@pytest.mark.parametrize("answer", ['```json\n{"score": 7}\n```', 'Here you are: {"score": 7} Anything else?', ' {"score": 7}\n'])
+@pytest.mark.parametrize(
+    "answer", ['```json\n{"score": 7}\n```', 'Here you are: {"score": 7} Anything else?', ' {"score": 7}\n']
+)
 def test_json_is_found_where_models_like_to_put_it(ai, answer):
     ai.control(answer=answer)
     assert asked(ai).output == {"score": 7}
@@ -199,7 +207,9 @@ def test_the_newer_name_of_the_limit_is_learnt(ai):
     [(400, AttemptOutcome.ANSWERED, False), (429, AttemptOutcome.REFUSED, True), (500, AttemptOutcome.UNKNOWN, True)],
 )
 def test_a_provider_that_fails_is_quoted(ai, kind, status, outcome, retry):
-    ai.control(refuse=status, refuse_body={"error": {"message": "The model is tired."}}, refuse_headers={"Retry-After": "3"})
+    ai.control(
+        refuse=status, refuse_body={"error": {"message": "The model is tired."}}, refuse_headers={"Retry-After": "3"}
+    )
     failed = failing(ai, kind=kind)
     assert "The model is tired." in failed.message and (failed.outcome, failed.retry) == (outcome, retry)
     assert failed.retry_after == (3 if retry else None)
@@ -241,16 +251,21 @@ def test_a_pattern_that_would_take_for_ever_does_not():
 @pytest.mark.parametrize(
     ("schema", "words"),
     [({"type": "nothing"}, "schema.type"), ({"$ref": "https://evil.example/s.json"}, "another document"),
-     ({"type": "string", "pattern": "("}, "pattern"), ({"properties": {"a": {"minimum": "x"}}}, "schema.properties.a.minimum")],
+     ({"type": "string", "pattern": "("}, "pattern"),
+     ({"properties": {"a": {"minimum": "x"}}}, "schema.properties.a.minimum")],
 )  # fmt: skip
 def test_a_schema_that_cannot_be_used_is_refused_at_save(schema, words):
     with pytest.raises(ValueError, match=words):
         check_schema(schema)
-    [problem] = check({"format": 1, "name": "x", "steps": [{"id": "a", "type": "ai", "config": EXTRACT | {"schema": schema}}]})
+    [problem] = check(
+        {"format": 1, "name": "x", "steps": [{"id": "a", "type": "ai", "config": EXTRACT | {"schema": schema}}]}
+    )
     assert problem.step == "a" and problem.field == "config.schema" and words in problem.message
 
 
-@pytest.mark.parametrize("config", [EXTRACT | {"schema": {}}, CLASSIFY | {"labels": {"one": ""}}, EXTRACT | {"temperature": 3}])
+@pytest.mark.parametrize(
+    "config", [EXTRACT | {"schema": {}}, CLASSIFY | {"labels": {"one": ""}}, EXTRACT | {"temperature": 3}]
+)
 def test_what_the_task_needs_is_asked_for_at_save(config):
     assert check({"format": 1, "name": "x", "steps": [{"id": "a", "type": "ai", "config": config}]})
 
@@ -269,7 +284,9 @@ TEXTS = {
 
 
 def test_the_built_in_model_gets_at_least_ten_of_twelve():
-    results = [(label, run_step("ai", CLASSIFY, trigger={"text": text})) for label, texts in TEXTS.items() for text in texts]
+    results = [
+        (label, run_step("ai", CLASSIFY, trigger={"text": text})) for label, texts in TEXTS.items() for text in texts
+    ]
     assert sum(done.output["label"] == label for label, done in results) >= 10
     assert all(1 / 3 < done.output["score"] <= 1 and done.output["reason"] for _, done in results)
     assert all(done.cost == 0 and done.tokens_in > 3 for _, done in results)

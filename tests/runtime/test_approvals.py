@@ -13,13 +13,29 @@ from django.utils import timezone
 
 from runtime import approvals, tokens
 from runtime.definition import check
-from runtime.models import Approval, AuditEntry, Decision, Dispatch, LogLine, Recipient, Run, Team, Version, Wait, Workflow
+from runtime.models import (
+    Approval,
+    AuditEntry,
+    Decision,
+    Dispatch,
+    LogLine,
+    Recipient,
+    Run,
+    Team,
+    Version,
+    Wait,
+    Workflow,
+)
 from runtime.states import RunState, WaitKind
 from runtime.steps import step_types
 from runtime.steps.base import Done, Question, StepError, Stop
 from tests.runtime.support import context, on_loop, run_in
 
-ASK = {"approvers": ["dana@example.com", "lee@example.com"], "subject": "VIP outreach to {{ trigger.email }}?", "expires": "3d"}
+ASK = {
+    "approvers": ["dana@example.com", "lee@example.com"],
+    "subject": "VIP outreach to {{ trigger.email }}?",
+    "expires": "3d",
+}
 FORM = [{"id": "budget", "label": "Budget", "type": "number", "required": True}, {"id": "note", "type": "text"}]
 
 
@@ -38,11 +54,23 @@ def resumed(outcome, **config):
 
 
 def decision(word, comment=""):
-    return {"by": "decision", "decision": word, "who": "dana@example.com", "comment": comment, "form": {}, "at": "now", "decisions": []}
+    return {
+        "by": "decision",
+        "decision": word,
+        "who": "dana@example.com",
+        "comment": comment,
+        "form": {},
+        "at": "now",
+        "decisions": [],
+    }
 
 
 def test_it_parks_with_its_question_filled_in():
-    park = parked(details={"Lead": "{{ trigger.email }}", "Number": "{{ trigger.n }}"}, message="Hi {{ trigger.email }}", form=FORM)
+    park = parked(
+        details={"Lead": "{{ trigger.email }}", "Number": "{{ trigger.n }}"},
+        message="Hi {{ trigger.email }}",
+        form=FORM,
+    )
     assert park.kind == WaitKind.APPROVAL and park.after == timedelta(days=3)
     question = park.question
     assert question.subject == "VIP outreach to ann@example.com?" and question.message == "Hi ann@example.com"
@@ -55,7 +83,14 @@ def test_it_parks_with_its_question_filled_in():
 def test_an_approval_goes_on_with_who_and_what():
     done = resumed(decision("approved", "Fine"))
     assert isinstance(done, Done)
-    assert done.output == {"decision": "approved", "by": "dana@example.com", "comment": "Fine", "form": {}, "at": "now", "decisions": []}
+    assert done.output == {
+        "decision": "approved",
+        "by": "dana@example.com",
+        "comment": "Fine",
+        "form": {},
+        "at": "now",
+        "decisions": [],
+    }
 
 
 def test_a_rejection_does_not_reach_what_was_to_be_approved():
@@ -80,7 +115,8 @@ def test_no_answer_in_time_is_what_the_step_says_it_is():
 @pytest.mark.parametrize(
     ("config", "field"),
     [({"approvers": ["a@b, evil@x"]}, "config.approvers"), ({"approvers": []}, "config.approvers"),
-     ({"expires": "soon"}, "config.expires"), ({"form": FORM[:1] * 2}, "config"), ({"form": [{"id": "x", "type": "choice"}]}, "config.form.0"),
+     ({"expires": "soon"}, "config.expires"), ({"form": FORM[:1] * 2}, "config"),
+     ({"form": [{"id": "x", "type": "choice"}]}, "config.form.0"),
      ({"effects": {"maybe": "x"}}, "config.effects.maybe"), ({"on_expired": "shrug"}, "config.on_expired")],
 )  # fmt: skip
 def test_config_problems_name_their_field(config, field):
@@ -88,7 +124,9 @@ def test_config_problems_name_their_field(config, field):
     assert [problem.field for problem in problems] == [field]
 
 
-@pytest.mark.parametrize(("field", "value"), [("approvers", "b@x, evil@x"), ("subject", "a\r\nBcc: x@y.example"), ("expires", "soon")])
+@pytest.mark.parametrize(
+    ("field", "value"), [("approvers", "b@x, evil@x"), ("subject", "a\r\nBcc: x@y.example"), ("expires", "soon")]
+)
 def test_what_turns_out_badly_fails_by_name(field, value):
     config = {field: ["{{ trigger.v }}"] if field == "approvers" else "{{ trigger.v }}"}
     ctx = context("approval", ASK | config, trigger={"v": value, "email": "a@b.example"})
@@ -114,7 +152,12 @@ def asked(run, policy="any", people=("dana@example.com", "lee@example.com"), for
     question = Question("VIP outreach?", people, form=tuple(form), policy=policy)
     wait = Wait.objects.create(run_id=run.pk, path=path, kind="approval", due_at=timezone.now() + timedelta(days=3))
     approval = Approval.objects.create(
-        wait=wait, run_id=run.pk, subject=question.subject, policy=policy, needed=approvals.needed(question), form=list(form)
+        wait=wait,
+        run_id=run.pk,
+        subject=question.subject,
+        policy=policy,
+        needed=approvals.needed(question),
+        form=list(form),
     )
     for address, nonce, key_id, token_hash in approvals.rows_for(question, run.pk, path, 1):
         Recipient.objects.create(approval=approval, address=address, nonce=nonce, key_id=key_id, token_hash=token_hash)
@@ -185,7 +228,12 @@ def test_a_late_answer_is_told_that_it_is_late(run, clock):
     approval = asked(run)
     clock.advance(days=3, seconds=1)
     result = approvals.decide(approval, "approve", recipient=by(approval, "dana"))
-    assert result.state == "expired" and not result.accepted and outcome_of(approval)[0] == "open" and not Decision.objects.exists()
+    assert (
+        result.state == "expired"
+        and not result.accepted
+        and outcome_of(approval)[0] == "open"
+        and not Decision.objects.exists()
+    )
 
 
 @pytest.mark.django_db
@@ -205,14 +253,24 @@ def test_the_form_is_read_when_approving_and_not_when_rejecting(run):
     wrong = approvals.decide(approval, "approve", recipient=dana, form={"budget": "a lot"})
     assert wrong.state == "invalid" and set(wrong.wrong) == {"budget"}
     assert approvals.decide(approval, "approve", recipient=dana, form={}).wrong == {"budget": "Fill this in."}
-    assert approvals.decide(approval, "approve", recipient=dana, form={"budget": 1200, "note": "ok", "trigger.body": "x"}).accepted
+    assert approvals.decide(
+        approval, "approve", recipient=dana, form={"budget": 1200, "note": "ok", "trigger.body": "x"}
+    ).accepted
     assert outcome_of(approval)[1]["form"] == {"budget": 1200, "note": "ok"}
     second = asked(run, form=FORM, path="ok2")
     assert approvals.decide(second, "reject", recipient=by(second, "dana")).accepted
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("answer", "comment", "field"), [("maybe", "", "answer"), ("reject", "x" * 5001, "comment"), ("reject", "a\x00", "comment"), ("reject", "\ud800", "comment")])
+@pytest.mark.parametrize(
+    ("answer", "comment", "field"),
+    [
+        ("maybe", "", "answer"),
+        ("reject", "x" * 5001, "comment"),
+        ("reject", "a\x00", "comment"),
+        ("reject", "\ud800", "comment"),
+    ],
+)
 def test_what_is_no_answer_is_refused(run, answer, comment, field):
     approval = asked(run)
     assert set(approvals.decide(approval, answer, recipient=by(approval, "dana"), comment=comment).wrong) == {field}
@@ -234,7 +292,7 @@ def test_a_logged_in_approver_answers_as_such_and_an_operator_in_everybodys_plac
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("policy", ["any", "all"])
 def test_answers_at_the_same_instant_have_one_winner(run, policy):
-    """Real connections, released together: for `all`, neither may overlook the other; for `any`, one is told it was late."""
+    """Real connections, released together. For `all` neither overlooks the other; for `any` one is told it was late."""
     for number in range(8):
         approval = asked(run, policy=policy, path=f"ok{number}")
         answers = [("dana", "approve"), ("lee", "approve" if policy == "all" else "reject")]

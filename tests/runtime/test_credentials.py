@@ -22,7 +22,9 @@ def team():
 
 
 def sealed(team, name="crm", **secret):
-    credential = Credential(team=team, name=name, kind="bearer", hosts=["CRM.example"], config={"base_url": "https://api.crm.example/v1"})
+    credential = Credential(
+        team=team, name=name, kind="bearer", hosts=["CRM.example"], config={"base_url": "https://api.crm.example/v1"}
+    )
     return credentials.seal(credential, secret or {"token": "s3cret"})
 
 

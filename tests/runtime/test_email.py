@@ -51,7 +51,8 @@ def test_a_list_from_an_expression_is_taken_and_everybody_once():
     ["b@x, evil@x", "b@x.example, evil@x.example", "a@b.example;c@d.example", "a b@x.example", "Ann <ann@example.com>",
      "ann@example.com\r\nBcc: evil@x.example", "ann@example.com\n", "ann", "@example.com", "ann@", "ann@exa mple.com",
      "ann@example..com", "ann@-example.com", "ann@example", '"a,b"@example.com', "a..b@example.com", ".a@example.com",
-     "ann@example.com\x00", "a@b@example.com", "x" * 65 + "@example.com", "ann@" + "x" * 64 + ".com", "ann@[127.0.0.1]", ""],
+     "ann@example.com\x00", "a@b@example.com", "x" * 65 + "@example.com", "ann@" + "x" * 64 + ".com",
+     "ann@[127.0.0.1]", ""],
 )  # fmt: skip
 def test_what_is_not_exactly_one_address_is_refused(address):
     with pytest.raises(BadAddress):
@@ -65,7 +66,10 @@ def test_what_is_no_text_is_no_address(value):
     assert failing(to=["{{ trigger.to }}"], trigger={"to": value}).field == "to"
 
 
-@pytest.mark.parametrize("address", ["ann@example.com", "a.b+c@sub.example.co.uk", "o'neil@example.ie", "ann@bücher.example", "root@localhost"])
+@pytest.mark.parametrize(
+    "address",
+    ["ann@example.com", "a.b+c@sub.example.co.uk", "o'neil@example.ie", "ann@bücher.example", "root@localhost"],
+)
 def test_ordinary_addresses_are_taken(address):
     assert check_address(f" {address} ") == address
 

@@ -57,7 +57,11 @@ def bearer(name: str, *hosts: str, **config) -> Connection:
 def test_a_call_makes_its_attempt_first_and_gives_status_headers_and_body(crm):
     ctx = context(
         "http",
-        {"method": "POST", "url": f"{crm.url}/deals", "json": {"email": "{{ trigger.body.email }}", "n": "{{ 1 + 1 }}"}},
+        {
+            "method": "POST",
+            "url": f"{crm.url}/deals",
+            "json": {"email": "{{ trigger.body.email }}", "n": "{{ 1 + 1 }}"},
+        },
         trigger={"body": {"email": "ann@example.com"}},
     )
     done = run_in("http", ctx)
@@ -105,7 +109,10 @@ def test_query_and_headers_are_filled_in(crm):
 
 
 def test_a_text_body_is_sent_as_it_is(crm):
-    run_step("http", {"method": "POST", "url": f"{crm.url}/raw", "body": "a=1&b=ü", "headers": {"Content-Type": "text/x-own"}})
+    run_step(
+        "http",
+        {"method": "POST", "url": f"{crm.url}/raw", "body": "a=1&b=ü", "headers": {"Content-Type": "text/x-own"}},
+    )
     [request] = crm.requests()
     assert request["body"] == "a=1&b=ü" and request["headers"]["content-type"] == "text/x-own"
 
@@ -119,7 +126,9 @@ def test_other_statuses_can_count_as_success(odd):
 
 
 def body_of(odd, kind: str, body: str, **config):
-    return run_step("http", {"url": f"{odd.url}/text?{urlencode({'type': kind, 'body': body})}", **config}).output["body"]
+    return run_step("http", {"url": f"{odd.url}/text?{urlencode({'type': kind, 'body': body})}", **config}).output[
+        "body"
+    ]
 
 
 def test_json_is_read_where_the_answer_says_so_or_the_step_wants_it(odd):
@@ -130,7 +139,9 @@ def test_json_is_read_where_the_answer_says_so_or_the_step_wants_it(odd):
     assert body_of(odd, "application/json", "") is None
 
 
-@pytest.mark.parametrize("body", ['{"a": NaN}', '{"a": "\\u0000"}', '{"a": "\\ud800"}', "[" * 200, '{"a": 1e999}', "{oops", "9" * 5000])
+@pytest.mark.parametrize(
+    "body", ['{"a": NaN}', '{"a": "\\u0000"}', '{"a": "\\ud800"}', "[" * 200, '{"a": 1e999}', "{oops", "9" * 5000]
+)
 def test_json_that_nothing_downstream_can_hold_fails_by_name_and_for_good(odd, body):
     failed = failing({"url": f"{odd.url}/json?body={quote(body)}"})
     assert failed.field == "response" and failed.outcome == ANSWERED and not failed.retry
@@ -155,7 +166,8 @@ def test_a_binary_answer_succeeds_and_is_not_kept(odd):
 
 @pytest.mark.parametrize(
     ("status", "outcome", "retry"),
-    [(400, ANSWERED, False), (401, ANSWERED, False), (404, ANSWERED, False), (409, ANSWERED, False), (422, ANSWERED, False),
+    [(400, ANSWERED, False), (401, ANSWERED, False), (404, ANSWERED, False), (409, ANSWERED, False),
+     (422, ANSWERED, False),
      (408, REFUSED, True), (425, REFUSED, True), (429, REFUSED, True),
      (500, UNKNOWN, True), (502, UNKNOWN, True), (503, UNKNOWN, True), (504, UNKNOWN, True)],
 )  # fmt: skip
@@ -173,14 +185,23 @@ def test_503_with_a_time_to_come_back_was_refused(crm):
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("120", 120), ("Wed, 21 Oct 2026 07:30:00 GMT", 120), ("Wed, 21 Oct 2026 07:00:00 GMT", 0), ("soon", None), ("-5", None)],
+    [
+        ("120", 120),
+        ("Wed, 21 Oct 2026 07:30:00 GMT", 120),
+        ("Wed, 21 Oct 2026 07:00:00 GMT", 0),
+        ("soon", None),
+        ("-5", None),
+    ],
 )
 def test_retry_after_in_both_its_forms(odd, value, seconds):
     assert failing({"url": f"{odd.url}/retry-after?value={quote(value)}"}).retry_after == seconds
 
 
 def test_a_date_to_come_back_at_is_measured_by_the_others_clock():
-    assert calls.retry_after({"retry-after": "Sat, 01 Jan 2000 00:00:30 GMT", "date": "Sat, 01 Jan 2000 00:00:00 GMT"}) == 30
+    assert (
+        calls.retry_after({"retry-after": "Sat, 01 Jan 2000 00:00:30 GMT", "date": "Sat, 01 Jan 2000 00:00:00 GMT"})
+        == 30
+    )
 
 
 @pytest.mark.parametrize("end", ["die", "reset", "hang"])
@@ -213,7 +234,9 @@ def test_a_failed_status_with_a_body_that_never_ends_is_judged_by_the_status(odd
 
 def test_a_credential_is_sent_to_its_host_and_named_in_the_attempt(crm):
     crm.control(require="Bearer s3cret-token")
-    ctx = context("http", {"url": f"{crm.url}/me", "connection": "crm"}, connections={"crm": bearer("crm", "127.0.0.1")})
+    ctx = context(
+        "http", {"url": f"{crm.url}/me", "connection": "crm"}, connections={"crm": bearer("crm", "127.0.0.1")}
+    )
     assert run_in("http", ctx).output["status"] == 200
     assert ctx.attempts[0][1]["connection"] == "crm" and "s3cret" not in json.dumps(ctx.attempts)
 
@@ -226,14 +249,18 @@ def test_a_credential_is_sent_nowhere_else(crm, hosts):
 
 def test_a_credential_does_not_travel_unencrypted_beyond_the_operators_own_places(settings):
     settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = []
-    failed = failing({"url": "http://crm.example/", "connection": "crm"}, connections={"crm": bearer("crm", "crm.example")})
+    failed = failing(
+        {"url": "http://crm.example/", "connection": "crm"}, connections={"crm": bearer("crm", "crm.example")}
+    )
     assert "https" in failed.message
 
 
 @pytest.mark.parametrize(
     ("host", "entry", "bound"),
-    [("crm.example", "crm.example", True), ("CRM.example", "crm.example", True), ("a.crm.example", "*.crm.example", True),
-     ("crm.example", "*.crm.example", False), ("evilcrm.example", "*.crm.example", False), ("a.crm.example", "crm.example", False),
+    [("crm.example", "crm.example", True), ("CRM.example", "crm.example", True),
+     ("a.crm.example", "*.crm.example", True),
+     ("crm.example", "*.crm.example", False), ("evilcrm.example", "*.crm.example", False),
+     ("a.crm.example", "crm.example", False),
      ("crm.example:8443", "crm.example:8443", True), ("crm.example:9", "crm.example:8443", False),
      ("crm.example", "crm.example:443", True), ("crm.example.evil.com", "crm.example", False)],
 )  # fmt: skip
@@ -264,7 +291,8 @@ def test_a_base_address_goes_before_a_path(crm):
 @pytest.mark.parametrize(
     ("url", "words"),
     [("file:///etc/passwd", "https://"), ("gopher://host/", "https://"), ("https://user:pw@host/", "user or password"),
-     ("https://user:{{ trigger.pw }}@host/", "user or password"), ("crm.example/deals", "https://"), ("https://", "no host"),
+     ("https://user:{{ trigger.pw }}@host/", "user or password"), ("crm.example/deals", "https://"),
+     ("https://", "no host"),
      ("/deals", "connection"), ("https://crm.example/{{ 1 + }}", "value is missing")],
 )  # fmt: skip
 def test_an_address_is_refused_at_save(url, words):
@@ -273,7 +301,13 @@ def test_an_address_is_refused_at_save(url, words):
 
 
 @pytest.mark.parametrize(
-    "url", ["https://crm.example/people/{{ trigger.body.id }}", "{{ trigger.body.url }}", "https://{{ trigger.body.host }}/x", "http://h/"]
+    "url",
+    [
+        "https://crm.example/people/{{ trigger.body.id }}",
+        "{{ trigger.body.url }}",
+        "https://{{ trigger.body.host }}/x",
+        "http://h/",
+    ],
 )
 def test_an_address_that_may_turn_out_well_is_accepted(url):
     assert problem(url=url) == ""
@@ -288,7 +322,9 @@ def test_an_address_that_turns_out_badly_fails_before_any_attempt(url):
 
 
 def test_a_line_break_in_a_header_names_the_header(crm):
-    ctx = context("http", {"url": crm.url, "headers": {"X-Note": "{{ trigger.note }}"}}, trigger={"note": "a\r\nX-Evil: 1"})
+    ctx = context(
+        "http", {"url": crm.url, "headers": {"X-Note": "{{ trigger.note }}"}}, trigger={"note": "a\r\nX-Evil: 1"}
+    )
     with pytest.raises(StepError, match="X-Note") as caught:
         run_in("http", ctx)
     assert caught.value.field == "headers" and ctx.attempts == [] and crm.requests() == []
@@ -303,9 +339,8 @@ def test_config_problems_name_field_and_remedy():
 
 def test_only_what_may_be_repeated_is_repeated_by_default():
     http = step_types()["http"]
-    assert {method: http.interrupted({"method": method}) for method in ("GET", "HEAD", "PUT", "DELETE", "POST", "PATCH")} == {
-        "GET": "repeat", "HEAD": "repeat", "PUT": "repeat", "DELETE": "repeat", "POST": "ask", "PATCH": "ask",
-    }  # fmt: skip
+    assert {http.interrupted({"method": method}) for method in ("GET", "HEAD", "PUT", "DELETE")} == {"repeat"}
+    assert {http.interrupted({"method": method}) for method in ("POST", "PATCH")} == {"ask"}
 
 
 def test_loopback_is_not_called_unless_named(crm, settings):

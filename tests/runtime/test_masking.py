@@ -23,7 +23,8 @@ def test_an_empty_masker_gives_the_value_itself():
 def test_every_dress_at_any_depth_in_values_and_keys():
     masker = Masker([SECRET])
     dresses = [
-        SECRET, quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET), quote(SECRET, safe="").lower(), escape(SECRET),
+        SECRET, quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET), quote(SECRET, safe="").lower(),
+        escape(SECRET),
         json.dumps(SECRET), b64encode(SECRET.encode()).decode(), urlsafe_b64encode(SECRET.encode()).decode(),
     ]  # fmt: skip
     masked = masker.mask({"deep": [{"list": dresses}], f"key {SECRET}": 1, "text": " and ".join(dresses)})
@@ -32,7 +33,10 @@ def test_every_dress_at_any_depth_in_values_and_keys():
     assert masked["deep"][0]["list"][0] == MASK and f"key {MASK}" in masked
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), st.text(st.characters(exclude_categories=["Cs"]), max_size=9))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
+)
 def test_inside_a_longer_base64_text(before, after):
     masker = Masker(["hunter2-hunter2"])
     for encode in (b64encode, urlsafe_b64encode):

@@ -1,4 +1,4 @@
-"""The guarded client against real sockets: where it does not go, what it does not swallow, what it says of a failure."""
+"""The guarded client against real sockets: where it does not go, what it does not swallow, how it says what failed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def test_an_address_that_is_not_public_is_denied(address):
     assert is_denied(ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"])
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"]
+)
 def test_a_public_address_is_not(address):
     assert not is_denied(ip_address(address))
 
@@ -169,14 +171,21 @@ def test_a_redirect_to_what_may_not_be_called_is_refused(server, allowed, target
 
 def test_a_circle_of_redirects_ends(server, allowed):
     failed = failure(f"{server.url}/circle")
-    assert failed.outcome == ANSWERED and not failed.retry and "5 redirects" in failed.message and "/circle" in failed.message
+    assert (
+        failed.outcome == ANSWERED
+        and not failed.retry
+        and "5 redirects" in failed.message
+        and "/circle" in failed.message
+    )
 
 
 def test_the_credential_does_not_cross_origins(server, allowed):
     with Misbehaving() as other:
         headers = {"X-Note": "kept", "X-Auth-Token": "typed by hand"}
         answer = get(
-            f"{server.url}/redirect?to={other.url}/echo", headers=headers, secret_headers={"Authorization": "Bearer s3cret"}
+            f"{server.url}/redirect?to={other.url}/echo",
+            headers=headers,
+            secret_headers={"Authorization": "Bearer s3cret"},
         )
         assert b"s3cret" not in answer.body and b"typed by hand" not in answer.body and b"kept" in answer.body
     answer = get(f"{server.url}/redirect?to=/echo", secret_headers={"Authorization": "Bearer s3cret"})
@@ -218,7 +227,9 @@ def test_an_endless_body_is_too_large(server, allowed):
     assert "larger than 1 MiB" in failure(f"{server.url}/endless").message
 
 
-@pytest.mark.parametrize(("path", "body"), [("members", b"one two"), ("zlib-deflate", b"deflated"), ("raw-deflate", b"deflated")])
+@pytest.mark.parametrize(
+    ("path", "body"), [("members", b"one two"), ("zlib-deflate", b"deflated"), ("raw-deflate", b"deflated")]
+)
 def test_packed_bodies_are_unpacked(server, allowed, path, body):
     assert get(f"{server.url}/{path}").body == body
 

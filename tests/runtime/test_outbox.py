@@ -32,8 +32,8 @@ def queued(recipient="ann@example.com", *, run_id=7, subject="Hello", text="Dear
     payload = {"to": [recipient], "cc": [], "reply_to": [], "subject": subject, "text": text}
     number = OutboxMessage.objects.count()
     return OutboxMessage.objects.create(
-        run_id=run_id, path=f"mail{number}", kind="email", recipient=recipient, message_id=f"<{number}@holdfast.example>",
-        payload=payload | more,
+        run_id=run_id, path=f"mail{number}", kind="email", recipient=recipient,
+        message_id=f"<{number}@holdfast.example>", payload=payload | more,
     )  # fmt: skip
 
 
@@ -47,7 +47,11 @@ def test_a_due_message_is_sent_with_its_headers(smtp, database_url):
     [taken] = smtp.taken
     message = taken["message"]
     assert taken["recipients"] == ["ann@example.com"]
-    assert message["Subject"] == "Grüße" and message["Reply-To"] == "sales@example.com" and message["To"] == "ann@example.com"
+    assert (
+        message["Subject"] == "Grüße"
+        and message["Reply-To"] == "sales@example.com"
+        and message["To"] == "ann@example.com"
+    )
     assert message["Message-ID"] == row.message_id
     assert message.get_body(("plain",)).get_content().replace("\r\n", "\n") == "Dear <b>Ann</b>,\n\nthank you.\n"
     html = message.get_body(("html",)).get_content()
@@ -200,7 +204,12 @@ def asked(address="dana@example.com", *others: str) -> tuple[OutboxMessage, Reci
         Recipient.objects.create(approval=approval, address=name, nonce=nonce, key_id=key_id, token_hash=token_hash)
     mail = approvals.mails_for(question)[0]
     row = OutboxMessage.objects.create(
-        run_id=7, path="ok", kind=mail.kind, recipient=mail.recipient, message_id="<a@holdfast.example>", payload=mail.payload
+        run_id=7,
+        path="ok",
+        kind=mail.kind,
+        recipient=mail.recipient,
+        message_id="<a@holdfast.example>",
+        payload=mail.payload,
     )
     return row, approval.recipients.get(address=address)
 

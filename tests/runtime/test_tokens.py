@@ -19,7 +19,12 @@ def test_a_minted_link_can_be_made_again_from_what_is_stored():
 def test_no_two_links_are_alike():
     assert len({tokens.mint(*PLACE).token_hash for _ in range(50)}) == 50
     one = tokens.mint(*PLACE)
-    others = [(48214, *PLACE[1:]), (48213, "hot/yes/no", *PLACE[2:]), (*PLACE[:2], 2, PLACE[3]), (*PLACE[:3], "lee@example.com")]
+    others = [
+        (48214, *PLACE[1:]),
+        (48213, "hot/yes/no", *PLACE[2:]),
+        (*PLACE[:2], 2, PLACE[3]),
+        (*PLACE[:3], "lee@example.com"),
+    ]
     assert len({tokens.token_for(*place, one.nonce, one.key_id) for place in [PLACE, *others]}) == 5
 
 

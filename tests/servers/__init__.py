@@ -1,1 +1,1 @@
-"""Other systems, as real servers on loopback: each in a process of its own, started by `with`, steered while it runs."""
+"""Other systems as real servers on loopback: started by `with`, steered while they run, mostly in own processes."""

@@ -5,7 +5,7 @@
 
 Settings: `answer` (always) and `answers` (one after the other, before that), as JSON values or texts; `usage` (null:
 none is told); `cost` (as OpenRouter tells it); `finish` (the reason of the end); `hold` (`hang`, `die`, `reset`) with
-`hold_times`; `refuse` (a status) with `refuse_times` and `refuse_body`; `schemas` (false: `response_format` is refused);
+`hold_times`; `refuse` (a status) with `refuse_times` and `refuse_body`; `schemas` (false: they are refused);
 `limit` (the name of the only parameter that bounds the answer); `key` (the only API key that is taken).
 """
 
@@ -27,7 +27,11 @@ class AiApp(App):
     }  # fmt: skip
 
     def handle(self, request: Request) -> Reply:
-        if self.state["key"] not in ("", request.headers.get("x-api-key"), request.headers.get("authorization", "")[7:]):
+        if self.state["key"] not in (
+            "",
+            request.headers.get("x-api-key"),
+            request.headers.get("authorization", "")[7:],
+        ):
             return Reply(401, {"error": {"message": "Incorrect API key provided."}})
         if status := self.take("refuse", 0):
             return Reply(status, self.state["refuse_body"], self.state.get("refuse_headers", {}))
@@ -55,7 +59,9 @@ class AiApp(App):
         body: dict[str, Any] = {
             "id": "chatcmpl-1",
             "model": request.body["model"],
-            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": self.state["finish"] or "stop"}],
+            "choices": [
+                {"message": {"role": "assistant", "content": text}, "finish_reason": self.state["finish"] or "stop"}
+            ],
         }
         if self.state["usage"]:
             given, made = self.state["usage"]

@@ -65,7 +65,9 @@ class CrmApp(App):
             given = request.body if isinstance(request.body, dict) else {}
             reply = Reply(201 if request.method == "POST" else 200, {"id": cursor.lastrowid, **given})
             if key:
-                self.ledger.execute("insert or replace into answer values (?, ?, ?)", [key, reply.status, json.dumps(reply.body)])
+                self.ledger.execute(
+                    "insert or replace into answer values (?, ?, ?)", [key, reply.status, json.dumps(reply.body)]
+                )
         return reply
 
     def steer(self, request: Request) -> Reply:

@@ -2,9 +2,10 @@
 
 `/plain` behaves. `/drip` sends a byte a second, `/endless` never stops, `/bomb` packs 200 MB into 200 KB, `/short` says
 100 bytes and sends 10, `/headers` sends 2,000 of them, `/silent` never answers, `/reset` cuts the line after reading,
-`/close` hangs up without a word, `/garbage` speaks no HTTP, `/redirect?to=URL` (and `&status=307`) sends elsewhere, `/circle` to itself,
+`/close` hangs up without a word, `/garbage` speaks no HTTP, `/redirect?to=URL` (and `&status=307`) sends elsewhere,
+`/circle` to itself,
 `/packed?as=br` names a packing that it does not do, `/members` is two gzip members, `/raw-deflate` and `/zlib-deflate`
-are deflate in its two forms, `/cut-gzip` is gzip that ends early, `/cookie` sets one, `/status?code=500` is that status,
+are deflate in its two forms, `/cut-gzip` is gzip that ends early, `/cookie` sets one, `/status?code=500` is it,
 `/error-drip` begins a 422 and drips, `/retry-after?value=…` is a 429 with it, `/text?type=…` has that Content-Type.
 """
 
@@ -53,7 +54,9 @@ class Handler(socketserver.StreamRequestHandler):
         behave = getattr(self, "do_" + parts.path.strip("/").replace("-", "_"), self.do_plain)
         return behave() is not False
 
-    def send(self, status: int = 200, headers: dict[str, str] | None = None, body: bytes = b"", length: int | None = None) -> None:
+    def send(
+        self, status: int = 200, headers: dict[str, str] | None = None, body: bytes = b"", length: int | None = None
+    ) -> None:
         given = {"Content-Type": "text/plain", **(headers or {})}
         given["Content-Length"] = str(len(body) if length is None else length)
         head = f"HTTP/1.1 {status} Whatever\r\n" + "".join(f"{name}: {value}\r\n" for name, value in given.items())
@@ -146,10 +149,15 @@ class Handler(socketserver.StreamRequestHandler):
         self.send(headers={"Set-Cookie": "session=secret; Path=/"}, body=b"set")
 
     def do_text(self) -> None:
-        self.send(headers={"Content-Type": self.query["type"]}, body=self.query.get("body", "").encode(self.query.get("charset", "utf-8")))
+        self.send(
+            headers={"Content-Type": self.query["type"]},
+            body=self.query.get("body", "").encode(self.query.get("charset", "utf-8")),
+        )
 
     def do_json(self) -> None:
-        self.send(headers={"Content-Type": "application/json"}, body=self.query["body"].encode("utf-8", "surrogatepass"))
+        self.send(
+            headers={"Content-Type": "application/json"}, body=self.query["body"].encode("utf-8", "surrogatepass")
+        )
 
     def do_binary(self) -> None:
         self.send(headers={"Content-Type": "image/png"}, body=b"\x89PNG\r\n\x1a\n\0\0\xff")

@@ -24,7 +24,6 @@ from typing import Any, Self, TypedDict
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP
 
-
 logging.getLogger("mail.log").setLevel(logging.ERROR)
 
 
