@@ -59,7 +59,10 @@ def requeue(run_id: int, *, user=None) -> bool:
             return False
         failed = StepResult.objects.filter(run_id=run_id, state=StepState.FAILED, superseded=False)
         failed.exclude(error__handled=True).update(superseded=True)
-        Wait.objects.filter(run_id=run_id, state=WaitState.SUSPENDED).update(state=WaitState.OPEN)
+        restored = Wait.objects.filter(run_id=run_id, state=WaitState.SUSPENDED)
+        if restored.filter(kind=WaitKind.PERSON).exists():
+            Run.objects.filter(pk=run_id).update(state=RunState.ATTENTION)
+        restored.update(state=WaitState.OPEN)
         cursor.execute(DISPATCH_AGAIN, [run_id, row[0]])
     _note(run_id, f"Requeued{_by(user)}.")
     _audit("requeue", run_id, user)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from . import failpoints
 from .expressions import ExpressionError
 from .journal import Claim, Journal, Row, StaleClaim
-from .jsonvalues import BadJson, check_json
+from .jsonvalues import BadJson, check_json, storable_text
 from .masking import Masker
 from .memory import Memory
 from .plan import Plan
@@ -176,8 +176,11 @@ class Execution:
             await asyncio.sleep(0)
 
     def log(self, path: str, text: str, level: str = "info", data: Any = None) -> Row:
-        text = self.masker.mask(text)[:4000].replace("\x00", "\ufffd")
-        return "log", (self.run.id, path, level, text, self.dump(data) if data is not None else None)
+        return "log", (self.run.id, path, level, self.words(text), self.dump(data) if data is not None else None)
+
+    def words(self, text: str) -> str:
+        """Text for people as it is stored: secrets masked, at most 4,000 characters."""
+        return storable_text(self.masker.mask(text))[:4000]
 
     def dump(self, value: Any) -> str:
         """JSON text as it is stored, secrets masked. Raises Unstorable."""
@@ -344,7 +347,7 @@ class Execution:
         if self.run.title:
             return self.run.title
         try:
-            return str(self.masker.mask(self.plan.title.render(self.scope.names)))[:300].replace("\x00", "")
+            return self.words(str(self.plan.title.render(self.scope.names)))[:300]
         except ExpressionError:
             return ""
 
@@ -365,4 +368,4 @@ class Execution:
     def broken_rows(self, error: BaseException) -> list[Row]:
         """The interpreter itself failed: end the run, and say so, rather than run into the same fault for ever."""
         message = f"Holdfast failed to run this: {type(error).__name__}: {error}"
-        return [self.log("", message, "error"), *self.end_rows(RunState.FAILED, error={"message": message[:1000]})]
+        return [self.log("", message, "error"), *self.end_rows(RunState.FAILED, error={"message": self.words(message)[:1000]})]

@@ -105,9 +105,13 @@ async def _on_error(
     place = f"{path}/on_error"
     if node.step.children and place not in execution.memory.results:
         error = {**failed.error, "handled": True}
-        execution.add(_result_row(execution, node, place, scope, 1, StepState.FAILED, error=error))
+        execution.add(
+            _result_row(execution, node, place, scope, 1, StepState.FAILED, error=error),
+            ("abandon", (execution.run.id, path)),
+        )
         execution.memory.results[place] = Result(1, StepState.FAILED, None, error)
-    scope.names["steps"][node.id] = {"output": None, "error": failed.error}
+    error = {name: value for name, value in failed.error.items() if name != "handled"}
+    scope.names["steps"][node.id] = {"output": None, "error": error}
     await sequence(execution, node.error_lane, f"{path}/on_error/", scope, group)
 
 
@@ -278,7 +282,7 @@ def _failure(
 ) -> StepFailed:
     """Record that a step failed, and make the exception that carries it up."""
     error = {"step": node.id, "name": node.name, "path": path, "field": wrong.field,
-             "message": execution.masker.mask(wrong.message).replace("\x00", "\ufffd")}
+             "message": execution.words(wrong.message)}
     rows: list[Row] = []
     take = 1
     if ctx is not None:

@@ -99,14 +99,25 @@ on conflict (run_id, path, take) do update set total = excluded.total, cursor = 
     "unframe": Statement("bigint text int", """
 delete from frame f using {rows} as r(run_id, path, take)
 where f.run_id = r.run_id and f.path = r.path and f.take = r.take"""),
+    # A container failed and that is handled: its lanes wait for nothing any more. Comes before the waits and after the
+    # frames, for those of the error lane may be in the same batch, those of the lanes cannot.
+    "abandon": Statement("bigint text", """
+with r as materialized (select run_id, path, path || '/on_error/' as beside from {rows} as r(run_id, path)), waits as (
+    update wait w set state = 'cancelled' from r
+    where w.run_id = r.run_id and w.state = 'open' and not starts_with(w.path, r.beside)
+      and (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))
+)
+delete from frame f using r where f.run_id = r.run_id and not starts_with(f.path, r.beside)
+  and (f.path = r.path or starts_with(f.path, r.path || '/') or starts_with(f.path, r.path || '['))"""),
     # A hundred items of a loop.
     "chunk": Statement("bigint text int int text", """
 insert into frame_chunk (run_id, path, take, n, items)
 select run_id, path, take, n, items::jsonb from {rows} as r(run_id, path, take, n, items)"""),
-    # What one iteration gave to `collect`.
+    # What one iteration gave to `collect`. Its last owner may have written it and died before the frame's next row.
     "value": Statement("bigint text int int text", """
 insert into frame_value (run_id, path, take, index, value)
-select run_id, path, take, index, value::jsonb from {rows} as r(run_id, path, take, index, value)"""),
+select run_id, path, take, index, value::jsonb from {rows} as r(run_id, path, take, index, value)
+on conflict do nothing"""),
     # A step parks. The due time is reckoned by business time.
     "wait": Statement("bigint text text int text int float8 timestamptz text", """
 insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)

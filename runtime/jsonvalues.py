@@ -55,6 +55,11 @@ def check_json(value: Any, root: str = "", deepest: int = DEEPEST) -> None:
         raise BadJson(path, message)
 
 
+def storable_text(text: str) -> str:
+    """The text with U+FFFD for what no database text can hold: NUL and lone surrogates."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
 def _read_carefully(text: str, data: bytes, root: str, deepest: int) -> Any:
     """Read again with marks where something is wrong, so that the error can name the path."""
     try:
@@ -166,6 +171,7 @@ def _syntax(error: ValueError, data: bytes, root: str) -> BadJson:
 
 _NAME = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def _problems(value: Any, root: str, deepest: int) -> Iterator[tuple[str, str]]:

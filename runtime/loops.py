@@ -58,9 +58,10 @@ class _Loop:
             return
         if self.node.items is not None:
             self.items = self._evaluate_items()
+        chunks = self._chunk_rows()
         self.frame = FrameState(1, "loop", None if self.items is None else len(self.items))
         self.execution.memory.frames[self.path] = self.frame
-        self.execution.add(self._frame_row(), *self._chunk_rows())
+        self.execution.add(self._frame_row(), *chunks)
 
     def _evaluate_items(self) -> list[Any]:
         try:
@@ -75,10 +76,12 @@ class _Loop:
 
     def _chunk_rows(self) -> list[Row]:
         items = self.items or []
-        return [
-            ("chunk", (self.execution.run.id, self.path, 1, n, json.dumps(items[n * CHUNK_SIZE : (n + 1) * CHUNK_SIZE])))
-            for n in range((len(items) + CHUNK_SIZE - 1) // CHUNK_SIZE)
-        ]
+        chunks = [items[first : first + CHUNK_SIZE] for first in range(0, len(items), CHUNK_SIZE)]
+        try:
+            return [("chunk", (self.execution.run.id, self.path, 1, n, self.execution.dump(chunk)))
+                    for n, chunk in enumerate(chunks)]
+        except Unstorable as wrong:
+            raise StepError(str(wrong), field="config.items") from None
 
     def _frame_row(self) -> Row:
         frame = self.frame

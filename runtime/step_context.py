@@ -90,7 +90,7 @@ class StepContext:
         if cost is not None:
             self.cost = cost + (self.cost or 0)
             self._execution.has_costs = True
-        masked = None if error is None else self._execution.masker.mask(error)[:4000].replace("\x00", "\ufffd")
+        masked = None if error is None else self._execution.words(error)
         _, n = self.open
         self.open = None
         return "settle", (*self.key, n, outcome, response, masked, cost,
