@@ -12,13 +12,23 @@ from django.db import connection, transaction
 from . import waits
 from .audit import record
 from .doorbell import ring_after_commit
-from .models import LogLine, OutboxMessage, Run, StepResult, Version, Wait
+from .models import LogLine, OutboxMessage, Run, Version, Wait
 from .starts import start
-from .states import UNFINISHED, OutboxState, RunState, StepState, WaitKind, WaitState
+from .states import UNFINISHED, OutboxState, RunState, WaitKind, WaitState
 
 # The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
 END_BY_PERSON = "update run set state = %s, ended_at = holdfast_now(), error = %s::jsonb where id = %s and state = any(%s)"
 REOPEN = "update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed' returning version_id"
+# What failed is done again as the next take: not what an error lane took care of, nor what is inside of such a container.
+SUPERSEDE = """
+update step_result failed set superseded = true
+where run_id = %s and state = 'failed' and not superseded and not coalesce(error @> '{"handled": true}', false)
+  and not exists (
+    select from step_result handled, left(handled.path, -length('/on_error')) as box
+    where handled.run_id = failed.run_id and handled.state = 'failed' and not handled.superseded
+      and right(handled.path, length('/on_error')) = '/on_error' and not starts_with(failed.path, handled.path || '/')
+      and (starts_with(failed.path, box || '/') or starts_with(failed.path, box || '[')))
+"""
 DISPATCH_AGAIN = """
 insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
 values (%s, %s, 'ready', holdfast_now(), 1, 0, 0, false, 0)
@@ -57,13 +67,13 @@ def requeue(run_id: int, *, user=None) -> bool:
         row = cursor.fetchone()
         if row is None:
             return False
-        failed = StepResult.objects.filter(run_id=run_id, state=StepState.FAILED, superseded=False)
-        failed.exclude(error__handled=True).update(superseded=True)
+        cursor.execute(SUPERSEDE, [run_id])
         restored = Wait.objects.filter(run_id=run_id, state=WaitState.SUSPENDED)
         if restored.filter(kind=WaitKind.PERSON).exists():
             Run.objects.filter(pk=run_id).update(state=RunState.ATTENTION)
         restored.update(state=WaitState.OPEN)
         cursor.execute(DISPATCH_AGAIN, [run_id, row[0]])
+    waits.hand_over(run_id)
     _note(run_id, f"Requeued{_by(user)}.")
     _audit("requeue", run_id, user)
     ring_after_commit()

@@ -10,11 +10,12 @@ import asyncio
 from typing import Any
 
 from django.conf import settings
+from pydantic import ValidationError
 
 from . import failpoints
 from .durations import parse_duration
 from .execution import Execution, Group
-from .expressions import compile_value
+from .expressions import ExpressionError, compile_value
 from .journal import Row
 from .memory import PastAttempt, PastWait
 from .states import AttemptOutcome, WaitKind, WaitState
@@ -23,6 +24,7 @@ from .steps import step_types
 from .steps.base import Done, Outcome, StepError
 
 INTERRUPTED = "The worker was lost during the call."
+MAY_HAVE_HAPPENED = (AttemptOutcome.UNKNOWN, AttemptOutcome.ANSWERED)
 SLACK = 5.0
 """Seconds that a step may take beyond its own time-out before it is ended from outside."""
 
@@ -64,7 +66,7 @@ async def _settle(execution: Execution, ctx: StepContext, error: StepError) -> N
     if ctx.open is None:
         raise error
     n = ctx.open[1]
-    failed = PastAttempt(n, ctx.open[0], error.outcome, error.message, ctx.began_at, execution.claim.token)
+    failed = PastAttempt(n, ctx.open[0], error.outcome, error.message, ctx.attempt_began_at, execution.claim.token)
     rows: list[Row] = [ctx.settled(error.outcome, error, error.message), *ctx.lines]
     ctx.lines = []
     ctx.place.attempts.append(failed)
@@ -83,9 +85,14 @@ async def _settle(execution: Execution, ctx: StepContext, error: StepError) -> N
 def _pause(execution: Execution, ctx: StepContext, error: StepError) -> float | None:
     if not error.retry and error.outcome != AttemptOutcome.UNKNOWN:
         return None
+    return _next_pause(execution, ctx, error.retry_after)
+
+
+def _next_pause(execution: Execution, ctx: StepContext, retry_after: float | None = None) -> float | None:
+    """Seconds until the next attempt of this take, or None when the policy allows none."""
     failures = sum(past.error != INTERRUPTED for past in ctx.place.attempts if past.operation != "check")
     elapsed = (execution.services.now() - ctx.place.attempts[0].started_at).total_seconds()
-    return ctx.node.retry.pause(failures, elapsed, error.retry_after, settings.HOLDFAST_RETRY_AFTER_CAP)
+    return ctx.node.retry.pause(failures, elapsed, retry_after, settings.HOLDFAST_RETRY_AFTER_CAP)
 
 
 async def _after(execution: Execution, ctx: StepContext, group: Group, last: PastAttempt) -> Outcome | None:
@@ -97,6 +104,10 @@ async def _after(execution: Execution, ctx: StepContext, group: Group, last: Pas
         return await _check(execution, ctx, last, group) if retry.data.get("check") else None
     if person := ctx.place.wait(WaitKind.PERSON, n=last.n):
         return _answered(await awaited(execution, person, group))
+    if last.outcome in MAY_HAVE_HAPPENED and ctx.node.interrupted != "repeat":
+        # Settled by an owner that had lost the run, and could not write what follows.
+        ctx.place.waits.append(await _ask_or_check(execution, ctx, last, []))
+        return await _after(execution, ctx, group, last)
     return None
 
 
@@ -137,7 +148,7 @@ async def _ask_or_check(execution: Execution, ctx: StepContext, last: PastAttemp
 
 async def _ask(execution: Execution, ctx: StepContext, last: PastAttempt, rows: list[Row]) -> PastWait:
     rows += [("attention", (execution.run.id,)), *execution.title_rows()]
-    data = {"reason": "uncertain", "attempt": last.n, "error": last.error}
+    data = {"reason": "uncertain", "attempt": last.n, "error": last.error or INTERRUPTED}
     return await register(execution, ctx, WaitKind.PERSON, last.n, rows, data=data)
 
 
@@ -163,15 +174,18 @@ async def _check(execution: Execution, ctx: StepContext, last: PastAttempt, grou
             return Done(output, log=("The other system says that the call happened.",))
         if happened is not False:
             raise StepError("The check's expression is neither true nor false.", field="on_interrupted.check.happened")
-        ctx.log("The other system says that the call did not happen.")
-        return None
     except StepError as wrong:
         rows: list[Row] = [execution.log(ctx.path, f"The check failed: {wrong.message}", "warning")]
         if ctx.open:
             n = ctx.open[1]
             rows.append(ctx.settled(wrong.outcome, wrong, wrong.message))
-            ctx.place.attempts.append(PastAttempt(n, "check", wrong.outcome, wrong.message, ctx.began_at, 0))
+            ctx.place.attempts.append(PastAttempt(n, "check", wrong.outcome, wrong.message, ctx.attempt_began_at, 0))
         person = await _ask(execution, ctx, last, rows)
+    else:
+        ctx.log("The other system says that the call did not happen.")
+        if _next_pause(execution, ctx) is None:
+            raise StepError(f"{last.error or INTERRUPTED} The other system says that the call did not happen.")
+        return None
     ctx.place.waits.append(person)
     return _answered(await awaited(execution, person, group))
 
@@ -179,12 +193,15 @@ async def _check(execution: Execution, ctx: StepContext, last: PastAttempt, grou
 async def _ask_the_other_system(execution: Execution, ctx: StepContext, request: dict[str, Any]) -> Any:
     """Make the check's request as an API call step would, as attempts of operation `check`."""
     http = step_types()["http"]
-    asking = _CheckContext(ctx, request)
-    async with asyncio.timeout(ctx.node.timeout + SLACK):
-        done = await http.run(asking)
+    try:
+        asking = _CheckContext(ctx, request)
+        async with asyncio.timeout(ctx.node.timeout + SLACK):
+            done = await http.run(asking)
+    except (TimeoutError, ExpressionError, ValidationError) as wrong:
+        raise StepError(str(wrong) or "No answer.", outcome=AttemptOutcome.UNKNOWN) from None
     n = ctx.open[1]
     execution.add(ctx.settled(AttemptOutcome.ANSWERED, done))
-    ctx.place.attempts.append(PastAttempt(n, "check", AttemptOutcome.ANSWERED, None, ctx.began_at, 0))
+    ctx.place.attempts.append(PastAttempt(n, "check", AttemptOutcome.ANSWERED, None, ctx.attempt_began_at, 0))
     return done.output
 
 

@@ -29,6 +29,7 @@ class StepContext:
         self.began_at: datetime = execution.services.now()
         self.lines: list[Row] = []
         self.open: tuple[str, int] | None = None
+        self.attempt_began_at = self.began_at
         self.cost = None
 
     @property
@@ -70,6 +71,7 @@ class StepContext:
             raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
         await self._execution.commit(*rows, ("attempt", (*self.key, n, operation, token, dumped)))
         self.open = (operation, n)
+        self.attempt_began_at = self._execution.services.now()
         failpoints.hit("attempt.after")
         return Attempt(n, self.idempotency_key(operation), self.node.timeout)
 

@@ -33,6 +33,11 @@ on conflict (run_id, path, dedupe) do nothing returning id
 """
 OPEN_CALLBACK = "select id from wait where run_id = %s and path = %s and kind = 'callback' and state = 'open'"
 
+KEPT_FOR_OPEN = """
+select distinct on (w.id) w.id, s.id, s.payload::text from wait w join signal s on s.run_id = w.run_id and s.path = w.path
+where w.run_id = %s and w.kind = 'callback' and w.state = 'open' and s.wait_id is null order by w.id, s.id
+"""
+
 
 def lock(run_id: int) -> str | None:
     """Take the run's lock until the end of the transaction. Returns the dispatch state, None when the run has ended."""
@@ -72,8 +77,8 @@ def wake(run_id: int) -> None:
 @transaction.atomic
 def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
     """Keep an outside event for a place of a run, and hand it to the callback that waits there. False: came before,
-    or the run has ended."""
-    if lock(run_id) is None:
+    or the run has ended. For a run that failed it is kept, for a requeue may let it go on."""
+    if lock(run_id) is None and not _lock_failed(run_id) and lock(run_id) is None:
         return False
     with connection.cursor() as cursor:
         cursor.execute(KEEP_SIGNAL, [run_id, path, dedupe, json.dumps(payload, allow_nan=False)])
@@ -85,3 +90,19 @@ def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
         if waiting and resolve_locked(waiting[0], {"by": "signal", "payload": payload}):
             cursor.execute("update signal set wait_id = %s where id = %s", [waiting[0], kept[0]])
     return True
+
+
+def hand_over(run_id: int) -> None:
+    """Give signals that were kept to the callbacks that wait again. The caller holds the run's lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(KEPT_FOR_OPEN, [run_id])
+        for wait_id, signal_id, payload in cursor.fetchall():
+            if resolve_locked(wait_id, {"by": "signal", "payload": json.loads(payload)}):
+                cursor.execute("update signal set wait_id = %s where id = %s", [wait_id, signal_id])
+
+
+def _lock_failed(run_id: int) -> bool:
+    """Hold a failed run as it is until the end of the transaction; a requeue comes before or after."""
+    with connection.cursor() as cursor:
+        cursor.execute("select from run where id = %s and state = 'failed' for no key update", [run_id])
+        return cursor.fetchone() is not None
