@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
@@ -27,8 +26,6 @@ WORK_SECONDS = 200.0
 FIRST_PAUSE, LONGEST_PAUSE = 15.0, 3600.0
 MOST_ATTEMPTS = 100
 """About four days of a server that says "not now": the longest that RFC 5321, section 4.5.4.1, advises."""
-
-Connect = Callable[[], Awaitable[psycopg.AsyncConnection[Any]]]
 
 CLAIM = """
 -- Take due messages, and those whose sender is gone: due by business time, gone by the clock.
@@ -84,21 +81,20 @@ where id = %(id)s and token = %(token)s and state = 'sending'
 """
 
 
-async def send_due(connect: Connect, *, limit: int = 20) -> int:
-    """Send at most `limit` due messages. Returns how many were claimed: when it is `limit`, there may be more."""
-    async with await connect() as conn:
-        await conn.set_autocommit(True)
-        claims = await (await conn.execute(CLAIM, {"limit": limit, "lease": LEASE_SECONDS})).fetchall()
-        if not claims:
-            return 0
-        hit("outbox.claimed")
-        server = MailServer(settings.HOLDFAST_EMAIL) if settings.HOLDFAST_EMAIL else None
-        try:
-            await _send_all(conn, server, claims)
-        finally:
-            if server is not None:
-                await asyncio.to_thread(server.quit)
-        return len(claims)
+async def send_due(conn: psycopg.AsyncConnection[Any], *, limit: int = 20) -> int:
+    """Send at most `limit` due messages, over an autocommit connection. Returns how many were claimed: when it is
+    `limit`, there may be more."""
+    claims = await (await conn.execute(CLAIM, {"limit": limit, "lease": LEASE_SECONDS})).fetchall()
+    if not claims:
+        return 0
+    hit("outbox.claimed")
+    server = MailServer(settings.HOLDFAST_EMAIL) if settings.HOLDFAST_EMAIL else None
+    try:
+        await _send_all(conn, server, claims)
+    finally:
+        if server is not None:
+            await asyncio.to_thread(server.quit)
+    return len(claims)
 
 
 def preview(message_id: int) -> Rendered | None:

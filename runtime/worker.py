@@ -366,10 +366,10 @@ class Worker:
 
     async def _post(self) -> None:
         """Send what the outbox holds."""
-        while True:
-            sent = await send_due(lambda: connect("holdfast outbox"), limit=20)
-            if not sent:
-                await asyncio.sleep(0.5)
+        async with await connect("holdfast outbox") as connection:
+            while True:
+                if not await send_due(connection):
+                    await asyncio.sleep(0.5)
 
     async def _fire(self) -> None:
         """Start scheduled runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -29,12 +30,15 @@ async def ask_provider(connection: Connection, ask: Ask, begin: Callable[[], Awa
     provider, base = PROVIDERS[connection.kind], base_address(connection)
     url = _url(base, provider.path)
     secret = calls.authorize(connection, url)
+    clock, began = asyncio.get_running_loop().time, None
     for _ in range(MOST_TRIES):
         quirks = _learnt.get((base, ask.model), frozenset())
         body = json.dumps(provider.body(ask, quirks), ensure_ascii=False).encode()
         attempt = await begin()
+        began = began or clock()
         headers = {**provider.headers(), "Content-Type": "application/json", "Idempotency-Key": _key(attempt, quirks)}
-        answer = await calls.make(net.Call("POST", url, headers, secret, body), attempt.timeout)
+        left = max(0.05, attempt.timeout - (clock() - began))
+        answer = await calls.make(net.Call("POST", url, headers, secret, body), left)
         quirk = provider.quirk(answer, quirks) if answer.status >= 400 else ""
         if not quirk:
             break

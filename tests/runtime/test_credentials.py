@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from io import StringIO
 
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
 
 from runtime import credentials
 from runtime.credentials import CannotOpen
@@ -97,3 +99,14 @@ def load(database_url: str, team_id: int, name: str):
 def test_every_kind_can_be_asked_for_in_a_form():
     for kind in credentials.KINDS.values():
         assert kind.label and kind.summary and any(field.secret for field in kind.fields)
+
+
+def test_rotation_is_a_command(team, settings):
+    sealed(team)
+    settings.HOLDFAST_CREDENTIAL_KEYS = [Fernet.generate_key().decode(), *settings.HOLDFAST_CREDENTIAL_KEYS]
+    output = StringIO()
+    call_command("rotatecredentials", stdout=output)
+    assert output.getvalue() == "1 connection encrypted with the first key.\n"
+    settings.HOLDFAST_CREDENTIAL_KEYS = [Fernet.generate_key().decode()]
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("rotatecredentials")

@@ -37,8 +37,17 @@ def queued(recipient="ann@example.com", *, run_id=7, subject="Hello", text="Dear
     )  # fmt: skip
 
 
-def send(database_url: str, limit: int = 20) -> int:
-    return asyncio.run(outbox.send_due(lambda: psycopg.AsyncConnection.connect(database_url), limit=limit))
+def send(database_url: str, senders: int = 1) -> int:
+    """How many messages were claimed by so many senders at the same time."""
+
+    async def one() -> int:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
+            return await outbox.send_due(conn)
+
+    async def all_of_them() -> list[int]:
+        return await asyncio.gather(*(one() for _ in range(senders)))
+
+    return sum(asyncio.run(all_of_them()))
 
 
 def test_a_due_message_is_sent_with_its_headers(smtp, database_url):
@@ -142,10 +151,15 @@ def test_a_sender_that_dies_is_followed_by_another_when_its_lease_ends(smtp, dat
 
 
 SENDER = """
-import asyncio, os, django, psycopg
+import asyncio, django
 django.setup()
+from runtime.database import connect
 from runtime.outbox import send_due
-asyncio.run(send_due(lambda: psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"])))
+
+async def send():
+    await send_due(await connect())
+
+asyncio.run(send())
 """
 
 
@@ -153,11 +167,7 @@ def test_two_senders_never_send_one_message_twice(smtp, database_url):
     for number in range(30):
         queued(f"a{number}@example.com")
 
-    async def both() -> list[int]:
-        connect = lambda: psycopg.AsyncConnection.connect(database_url)  # noqa: E731
-        return await asyncio.gather(*(outbox.send_due(connect, limit=20) for _ in range(3)))
-
-    assert sum(asyncio.run(both())) == 30
+    assert send(database_url, senders=3) == 30
     assert len(smtp.taken) == 30 and len({taken["recipients"][0] for taken in smtp.taken}) == 30
 
 
