@@ -31,7 +31,7 @@ class ProbeConfig(Config):
     hold: Text = ""
     """Stay in the call, after the effect, until a file of this name is in the folder."""
     fail: int = 0
-    """How many attempts of a take fail, in the way that the next three say."""
+    """How many attempts of a take fail, in the way that the next three say, until there is a file called healed."""
     outcome: AttemptOutcome = AttemptOutcome.REFUSED
     retry: bool = True
     retry_after: float | None = None
@@ -53,7 +53,7 @@ class Probe(StepType):
         config = ctx.config
         for operation in range(1, config["operations"] + 1):
             attempt = await ctx.begin({"note": config["note"]}, f"call{operation}" if operation > 1 else "call")
-            if attempt.n <= config["fail"]:
+            if attempt.n <= config["fail"] and not (folder() / "healed").exists():
                 raise StepError(
                     f"Not at attempt {attempt.n}.", outcome=AttemptOutcome(config["outcome"]), retry=config["retry"],
                     retry_after=config["retry_after"],
