@@ -112,6 +112,13 @@ def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = N
         return Saved(draft, before, target.label)
 
 
+def locked(workflow: Workflow, revision: int) -> Draft:
+    """The draft at this revision, held until the end of the caller's transaction. Raises StaleRevision."""
+    draft, _ = _locked(workflow)
+    _require(draft, revision)
+    return draft
+
+
 def history(draft: Draft) -> History:
     newest = _revision(draft, draft.revision)
     if newest is None:
@@ -163,4 +170,6 @@ def _write(draft: Draft, definition: dict[str, Any], user: Any, **fields: Any) -
         revision=number, definition=definition, updated_by=user, updated_at=Now()
     )
     draft.refresh_from_db(fields=["updated_at"])
+    # Until the first publishing, which takes the name over, the draft's name is the flow's.
+    Workflow.objects.filter(pk=draft.pk, live_version=None).exclude(name=definition["name"]).update(name=definition["name"])
     Revision.objects.filter(draft=draft, number__lte=number - KEPT).delete()

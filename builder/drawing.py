@@ -66,6 +66,11 @@ class Node:
         return self.card.id
 
     @property
+    def open(self) -> bool:
+        """Nothing follows in this lane."""
+        return self.link == "open"
+
+    @property
     def framed(self) -> bool:
         return self.body is not None or self.card.type == "parallel"
 

@@ -5,7 +5,24 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path
 
-from builder.views import account, api, approvals, callbacks, connections, gallery, health, hooks, mail, operations, runs, teams
+from builder.views import (
+    account,
+    api,
+    approvals,
+    callbacks,
+    canvas,
+    connections,
+    flows,
+    gallery,
+    health,
+    hooks,
+    mail,
+    operations,
+    runs,
+    teams,
+    testing,
+    versions,
+)
 
 urlpatterns = [
     path("admin/", admin.site.urls),
@@ -15,6 +32,10 @@ urlpatterns = [
     *health.urlpatterns,
     *api.urlpatterns,
     # For people
+    *flows.urlpatterns,
+    *canvas.urlpatterns,
+    *versions.urlpatterns,
+    *testing.urlpatterns,
     *runs.urlpatterns,
     *approvals.urlpatterns,
     *operations.urlpatterns,

@@ -8,21 +8,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import lanes, settings, steps, triggers
+from pydantic import ValidationError
+
+from runtime.definition import Definition, check
+from runtime.jsonvalues import BadJson, check_json
+
+from . import lanes, repair, settings, steps, triggers
 from .places import Edit, EditError, Place
 
-OPERATIONS = {**steps.OPERATIONS, **lanes.OPERATIONS, **triggers.OPERATIONS, **settings.OPERATIONS}
+OPERATIONS = {
+    name: act for module in (steps, lanes, triggers, settings, repair) for name, act in module.OPERATIONS.items()
+}
 
 
 def apply(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """The definition after the operation; the one given stays as it was. Raises EditError in words for the editor."""
+    """The definition after the operation; the one given stays as it was. Raises EditError in words for the editor.
+
+    The result has a sound shape, so that everything else may rely on it; what it means may still have problems.
+    """
     act = OPERATIONS.get(operation.get("op", "") if isinstance(operation, dict) else "")
     if act is None:
         raise EditError(f"There is no operation {operation.get('op') if isinstance(operation, dict) else operation!r}.")
+    _require_storable(operation)
     try:
-        return act(definition, operation)
+        edit = act(definition, operation)
     except (KeyError, TypeError) as wrong:
         raise EditError(f"The operation “{operation['op']}” is not complete: {wrong}.") from wrong
+    _require_shape(edit.definition)
+    return edit
+
+
+def _require_storable(operation: dict[str, Any]) -> None:
+    """Whole definitions may nest deeper than values may; their text is checked with their shape."""
+    try:
+        check_json({key: value for key, value in operation.items() if key not in ("definition", "steps")})
+    except BadJson as wrong:
+        raise EditError(str(wrong)) from None
+
+
+def _require_shape(definition: dict[str, Any]) -> None:
+    try:
+        Definition.model_validate(definition)
+    except ValidationError:
+        first = check(definition)[0]
+        raise EditError(f"That cannot be saved. {first}") from None
 
 
 __all__ = ["Edit", "EditError", "OPERATIONS", "Place", "apply"]

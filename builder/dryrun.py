@@ -1,0 +1,141 @@
+"""Running one step on sample data without an effect: what it gives, what it would wait for, or what it would send.
+
+It is the step's own code that runs. A step tells the journal of a call before it makes it, and there a dry run ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from runtime.definition import find
+from runtime.expressions import ExpressionError, compile
+from runtime.models import Credential
+from runtime.plan import make_plan
+from runtime.states import RunState
+from runtime.steps import step_types
+from runtime.steps.base import Attempt, Connection, Done, Outcome, Park, StepError, Stop
+
+HIDDEN = "hidden"
+SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """`kind` is output, request, wait, end or failure; `value` is what it gives or would send, `text` says it in words."""
+
+    kind: str
+    text: str
+    value: Any = None
+    mails: tuple[dict[str, Any], ...] = ()
+    field: str = ""
+
+
+class WouldCall(Exception):
+    """The step is about to call the outside."""
+
+    def __init__(self, request: Any):
+        super().__init__("would call")
+        self.request = request
+
+
+class Secret(dict):
+    """Has every secret, and none of them."""
+
+    def __missing__(self, key: str) -> str:
+        return HIDDEN
+
+    def get(self, key: str, default: Any = None) -> str:
+        return HIDDEN
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+@dataclass
+class DryContext:
+    """A `runtime.steps.base.Context` in which nothing is kept and nothing is sent."""
+
+    team_id: int
+    step_id: str
+    step_name: str
+    config: dict[str, Any]
+    names: dict[str, Any]
+    run_id: int = 0
+    path: str = ""
+    take: int = 1
+    test: bool = True
+    lines: list[str] = field(default_factory=list)
+
+    def evaluate(self, expression: str, **more: Any) -> Any:
+        try:
+            return compile(expression).evaluate({**self.names, **more})
+        except ExpressionError as wrong:
+            raise StepError(str(wrong)) from None
+
+    async def connection(self, name: str) -> Connection:
+        found = await sync_to_async(Credential.objects.filter(team_id=self.team_id, name=name).first)()
+        if found is None:
+            raise StepError(f"There is no connection “{name}” in this team.", field="connection")
+        return Connection(found.name, found.kind, tuple(found.hosts), found.config, Secret())
+
+    async def begin(self, request: Any, operation: str = "call") -> Attempt:
+        raise WouldCall(request)
+
+    def log(self, text: str, level: str = "info", data: Any = None) -> None:
+        self.lines.append(text)
+
+
+def dry_run(definition: dict[str, Any], step_id: str, names: Mapping[str, Any], team_id: int) -> Shown:
+    """What the step would do with these names."""
+    step = find(definition, step_id)
+    kind = step_types().get(step["type"]) if step else None
+    if step is None or kind is None or kind.children:
+        return Shown("failure", "This step cannot be tried alone.")
+    try:
+        config = rendered_config(step, names)
+    except ExpressionError as wrong:
+        return Shown("failure", f"The sample data does not reach: {wrong}", field="config")
+    except ValueError as wrong:
+        return Shown("failure", str(wrong), field="config")
+    context = DryContext(team_id, step_id, step.get("name") or kind.label, config, dict(names))
+    return asyncio.run(_run(kind, context))
+
+
+def rendered_config(step: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The step's config with its templates filled in. Raises ExpressionError, and ValueError for a config that is not sound."""
+    plan = make_plan({"format": 1, "name": "x", "steps": [{"id": step["id"], "type": step["type"], "config": step.get("config") or {}}]})
+    return plan.nodes[0].config.render(names)
+
+
+async def _run(kind: Any, context: DryContext) -> Shown:
+    try:
+        async with asyncio.timeout(SECONDS):
+            return _told(await kind.run(context), context)
+    except WouldCall as call:
+        return Shown("request", "This is what it would send. Nothing was sent.", call.request)
+    except StepError as wrong:
+        return Shown("failure", wrong.message, field=wrong.field)
+    except TimeoutError:
+        return Shown("failure", f"It took longer than {SECONDS} seconds.")
+
+
+def _told(outcome: Outcome, context: DryContext) -> Shown:
+    match outcome:
+        case Done():
+            mails = tuple({"to": mail.recipient, **mail.payload} for mail in outcome.mails)
+            return Shown("output", "It gives this." if not mails else "It would send this.", outcome.output, mails)
+        case Park(question=question) if question is not None:
+            value = {"question": question.subject, "approvers": list(question.approvers), "message": question.message}
+            return Shown("wait", "It would ask this, and wait for the answer.", value)
+        case Park():
+            until = f"until {outcome.until.isoformat()}" if outcome.until else f"for {outcome.after}"
+            return Shown("wait", f"It would wait {until}.")
+        case Stop():
+            word = "a success" if outcome.state == RunState.SUCCEEDED else "a failure"
+            return Shown("end", f"It would end the run here, as {word}. {outcome.message}".strip(), outcome.output)
+    return Shown("output", "It has run.", None)

@@ -1,0 +1,56 @@
+"""Making, copying and putting away flows: each change with its entry in the audit trail."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from runtime.audit import record
+from runtime.models import Team, Trigger, Workflow
+
+from . import drafts
+
+LONGEST_NAME = 200
+
+
+@transaction.atomic
+def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | None = None, label: str = "Made") -> Workflow:
+    """A flow with a draft, not published. The definition's name becomes `name`. Raises EditError for one of no sound shape."""
+    name = name.strip()[:LONGEST_NAME] or "New flow"
+    workflow = Workflow.objects.create(team=team, name=name, created_by=user)
+    if definition is not None:
+        drafts.save(workflow, {**definition, "name": name}, revision=None, user=user, label=label)
+    else:
+        drafts.load(workflow)
+    record("make_flow", f"workflow:{workflow.pk}", actor=user, team_id=team.pk, detail={"name": name})
+    return workflow
+
+
+def duplicate_flow(workflow: Workflow, *, user: Any) -> Workflow:
+    definition = deepcopy(drafts.load(workflow).definition)
+    return make_flow(workflow.team, f"{workflow.name} (copy)", user=user, definition=definition, label="Copied")
+
+
+@transaction.atomic
+def delete_flow(workflow: Workflow, *, user: Any) -> bool:
+    """Softly: it starts no more runs and leaves the lists; runs in flight and their history stay. Whether it was there."""
+    changed = Workflow.objects.filter(pk=workflow.pk, deleted_at=None).update(deleted_at=Now())
+    if changed:
+        Trigger.objects.filter(workflow=workflow).update(enabled=False, next_at=None)
+        record("delete_flow", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id, detail={"name": workflow.name})
+    return bool(changed)
+
+
+@transaction.atomic
+def pause_flow(workflow: Workflow, paused: bool, *, user: Any) -> bool:
+    """A paused flow takes no new runs. Whether anything changed."""
+    changed = Workflow.objects.filter(pk=workflow.pk).exclude(paused=paused).update(paused=paused)
+    if changed:
+        action = "pause" if paused else "unpause"
+        record(action, f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id)
+    return bool(changed)
+
+

@@ -1,0 +1,88 @@
+"""How the fields of a type are arranged in the panel. A type that is not named here, such as a plug-in's, shows its
+required fields first and the others under "More options"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..fields import ConfigField
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Fields of which exactly one is set: shown as a choice. `starts` are the values that a fresh choice begins with."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    starts: tuple[Any, ...]
+    title: str = ""
+
+    def chosen(self, config: Config) -> str:
+        return next((name for name in self.names if config.get(name) is not None), self.names[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`first` in this order, the rest under More options; `hidden` fields are edited elsewhere. `when` says for which
+    configs a field is shown, `beside` which fields share a line with the one before."""
+
+    first: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    either: Either | None = None
+    when: Mapping[str, Callable[[Config], bool]] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+
+def _task(*names: str) -> Callable[[Config], bool]:
+    return lambda config: config.get("task", "extract") in names
+
+
+LAYOUTS: dict[str, Layout] = {
+    "ai": Layout(
+        first=("task", "prompt", "schema", "labels", "connection"),
+        when={"schema": _task("extract"), "labels": _task("classify")},
+    ),
+    "http": Layout(
+        first=("connection", "method", "url", "json"),
+        hidden=("idempotency_header",),
+        beside={"method": "narrow", "url": "wide"},
+        titles={"json": "Body"},
+    ),
+    "email": Layout(first=("to", "subject", "body")),
+    "delay": Layout(
+        first=("for", "until", "zone"),
+        either=Either(("for", "until"), ("For a time", "Until a date"), ("1h", "2027-01-15T09:00"), "Wait"),
+        when={"zone": lambda config: config.get("until") is not None},
+    ),
+    "approval": Layout(first=("approvers", "policy", "expires", "subject", "message", "details", "form")),
+    "callback": Layout(first=("expires",)),
+    "loop": Layout(
+        first=("items", "while", "concurrency", "max", "collect"),
+        either=Either(("items", "while"), ("For each item", "While"), ("trigger.body.items", "loop.index < 10"), "Repeat"),
+        when={
+            "concurrency": lambda config: config.get("while") is None,
+            "max": lambda config: config.get("while") is not None,
+        },
+    ),
+    "set": Layout(first=("values",)),
+    "stop": Layout(first=("outcome", "message", "output")),
+    "webhook": Layout(
+        first=("sample", "dedupe", "signature.kind", "signature.connection"),
+        when={"signature.connection": lambda config: (config.get("signature") or {}).get("kind", "none") != "none"},
+    ),
+    "schedule": Layout(first=("cron", "zone")),
+    "manual": Layout(first=("fields",)),
+    "api": Layout(first=("sample",)),
+}
+
+
+def layout_of(type_: str, specs: list[tuple[str, ConfigField]]) -> Layout:
+    if type_ in LAYOUTS:
+        return LAYOUTS[type_]
+    required = tuple(name for name, spec in specs if spec.required)
+    return Layout(first=required or tuple(name for name, _ in specs[:6]))

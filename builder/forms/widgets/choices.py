@@ -1,0 +1,58 @@
+"""One of several: options of the type, yes or no, a connection of the team."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import QueryDict
+
+from ...fields import ConfigField
+from ..base import FieldError, Offer, Widget
+from ..words import word_for
+
+FEW = 4
+"""Up to this many short options are shown side by side, more in a list."""
+
+
+class Choice(Widget):
+    kind = "choice"
+
+    def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
+        options = [(option, word_for(option)) for option in spec.choices]
+        short = len(options) <= FEW and sum(len(word) for _, word in options) <= 36
+        return {"options": options, "chosen": spec.default if value is None else value, "side_by_side": short}
+
+    def read(self, spec: ConfigField, post: QueryDict) -> Any:
+        text = post.get("value", "")
+        for option in spec.choices:
+            if str(option) == text:
+                return option
+        raise FieldError("Choose one of the options.")
+
+
+class YesNo(Widget):
+    kind = "boolean"
+
+    def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
+        return {"on": spec.default if value is None else value}
+
+    def read(self, spec: ConfigField, post: QueryDict) -> Any:
+        return bool(post.get("value"))
+
+
+class Connection(Widget):
+    kind = "connection"
+
+    def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
+        names = {name for name, _, _ in offer.connections}
+        return {
+            "options": offer.connections,
+            "missing": bool(value) and value not in names,
+            "url": offer.connections_url,
+        }
+
+    def read(self, spec: ConfigField, post: QueryDict) -> Any:
+        return post.get("value", "").strip() or None
+
+
+WIDGETS = (Choice(), YesNo(), Connection())

@@ -1,0 +1,219 @@
+"""What the panel beside the canvas shows for one step, one trigger, or the flow itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+
+from runtime.definition import Problem, find
+from runtime.models import Credential, Trigger
+from runtime.steps import step_types
+from runtime.steps.base import StepType
+from runtime.triggers import trigger_kinds
+from runtime.triggers.base import TriggerKind
+
+from . import dataflow
+from .board import Board
+from .editing.places import label_of
+from .editing.triggers import trigger_label
+from .forms.base import Offer, Shown
+from .forms.layout import LAYOUTS, Either
+from .forms.safety import Safety, safety_of
+from .forms.setup import CONDITION, LABEL, NOTE, elsewhere, lies_in, setup_fields, show, with_problems
+from .forms.workflow import workflow_fields
+from .tree import Branch, tree
+from .verdicts import Verdict, verdict
+
+SAFETY_FIELDS = ("retry", "timeout", "on_error", "on_interrupted", "config.idempotency_header")
+
+
+@dataclass(frozen=True)
+class LaneFields:
+    """One lane of a condition or parallel in the Setup tab."""
+
+    id: str
+    index: int
+    label: Shown
+    when: Shown | None
+    title: str
+    lead: str = ""
+    verdict: Verdict | None = None
+    removable: bool = False
+    movable: bool = False
+
+    @property
+    def up(self) -> int:
+        return self.index - 1
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`owner` is a step or trigger of the definition, or None for the flow's own settings."""
+
+    id: str
+    name: str
+    kind: StepType | TriggerKind | None
+    owner: dict[str, Any] | None
+    fields: list[Shown]
+    lanes: list[LaneFields] = field(default_factory=list)
+    either: Either | None = None
+    chosen: str = ""
+    safety: Safety | None = None
+    general: list[Problem] = field(default_factory=list)
+    note: Shown | None = None
+    tree: list[Branch] = field(default_factory=list)
+    source: str = ""
+    tab: str = "setup"
+    setup_problems: int = 0
+    safety_problems: int = 0
+    shape: str = ""
+    address: str = ""
+
+    @property
+    def is_step(self) -> bool:
+        return isinstance(self.kind, StepType)
+
+    @property
+    def first(self) -> list[Shown]:
+        return [one for one in self.fields if not one.more]
+
+    @property
+    def more(self) -> list[Shown]:
+        return [one for one in self.fields if one.more]
+
+    @property
+    def more_open(self) -> bool:
+        return any(one.error for one in self.more) or bool(self.note and self.note.value)
+
+    @property
+    def either_options(self) -> list[tuple[str, str]]:
+        return list(zip(self.either.names, self.either.labels, strict=True)) if self.either else []
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [lane.verdict for lane in self.lanes if lane.verdict]
+
+    def every_field(self) -> list[Shown]:
+        lanes = [one for lane in self.lanes for one in (lane.label, lane.when) if one]
+        safety = list(self.safety.fields) if self.safety else []
+        return [*self.fields, *lanes, *safety, *([self.note] if self.note else [])]
+
+
+def panel_for(board: Board, owner_id: str, tab: str = "setup") -> Panel | None:
+    """The panel of a step or trigger; of the flow for an empty id; None for an id that is not there."""
+    if not owner_id:
+        return _of_workflow(board)
+    step = find(board.definition, owner_id)
+    if step:
+        return _of_step(board, step, tab)
+    trigger = next((one for one in board.definition.get("triggers") or [] if one["id"] == owner_id), None)
+    return _of_trigger(board, trigger) if trigger else None
+
+
+def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
+    kind = step_types().get(step["type"])
+    problems = [problem for problem in board.problems if problem.step == step["id"]]
+    config, offer = step.get("config") or {}, offer_for(board)
+    fields = with_problems(setup_fields(step["type"], kind.Config, config, offer), problems) if kind else []
+    names = dataflow.names_at(board.definition, step["id"], board.samples)
+    lanes, note = _lanes(step, problems, names), show("note", NOTE, step.get("note", ""))
+    safety = safety_of(step, kind, problems, offer) if kind else None
+    layout = LAYOUTS.get(step["type"])
+    either = layout.either if layout else None
+    panel = Panel(
+        id=step["id"], name=label_of(step), kind=kind, owner=step, fields=fields, lanes=lanes, either=either,
+        chosen=either.chosen(config) if either else "", safety=safety, note=note, tab=tab,
+        tree=tree(dataflow.available_at(board.definition, step["id"], board.samples)), source=board.samples.source,
+    )
+    return _counted(panel, problems)
+
+
+def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
+    kind = trigger_kinds().get(trigger["type"])
+    problems = [problem for problem in board.problems if problem.step == trigger["id"]]
+    fields = setup_fields(trigger["type"], kind.Config, trigger.get("config") or {}, offer_for(board)) if kind else []
+    panel = Panel(
+        id=trigger["id"], name=trigger_label(trigger), kind=kind, owner=trigger, fields=with_problems(fields, problems),
+        address=_address(board, trigger),
+    )
+    return _counted(panel, problems)
+
+
+def _of_workflow(board: Board) -> Panel:
+    problems = [problem for problem in board.problems if not problem.step]
+    fields = with_problems(workflow_fields(board.definition), problems)
+    sources = [one for one in dataflow.available_at(board.definition, "") if one.path in ("trigger", "run", "workflow")]
+    panel = Panel(id="", name=str(board.definition["name"]), kind=None, owner=None, fields=fields, tree=tree(sources))
+    return _counted(panel, problems)
+
+
+def _address(board: Board, trigger: dict[str, Any]) -> str:
+    """Where a webhook listens: known from the first publishing on, and the same ever after."""
+    if trigger["type"] != "webhook":
+        return ""
+    row = Trigger.objects.filter(workflow=board.workflow, key=trigger["id"]).first()
+    try:
+        return settings.HOLDFAST_PUBLIC_URL + reverse("hook", args=[row.token]) if row else ""
+    except NoReverseMatch:
+        return ""
+
+
+def _counted(panel: Panel, problems: list[Problem]) -> Panel:
+    """With the numbers of problems per tab, and the problems that belong to no field."""
+    shown = panel.every_field()
+    in_safety = [problem for problem in problems if any(lies_in(problem.field, name) for name in SAFETY_FIELDS)]
+    in_setup = [problem for problem in problems if problem not in in_safety]
+    blocking = [problem for problem in in_setup if not problem.warning]
+    parts = [one.name + ("+" if one.more else "") for one in panel.fields] + [f"{lane.id}{lane.index}" for lane in panel.lanes]
+    values = {
+        "general": elsewhere(shown, in_setup),
+        "setup_problems": len(blocking),
+        "safety_problems": len([problem for problem in in_safety if not problem.warning]),
+        "shape": "|".join([*parts, panel.chosen, panel.safety.shape if panel.safety else ""]),
+    }
+    return Panel(**{**panel.__dict__, **values})
+
+
+def _lanes(step: dict[str, Any], problems: list[Problem], names: dict[str, Any]) -> list[LaneFields]:
+    branches, condition = step.get("branches") or [], step["type"] == "condition"
+    found, last = [], len(branches) - 1
+    for index, branch in enumerate(branches):
+        word = branch.get("label") or branch["id"]
+        fields = [show(f"branches.{index}.label", LABEL, word)]
+        if condition and index < last:
+            fields.append(show(f"branches.{index}.when", CONDITION, branch.get("when")))
+        label, *rules = with_problems(fields, problems)
+        removable = len(branches) > (2 if condition else 1) and not (condition and index == last)
+        lane = LaneFields(
+            branch["id"], index, label, rules[0] if rules else None, _lane_title(condition, index, last),
+            lead=f"Take the {word} lane when", removable=removable, movable=removable,
+            verdict=verdict(f"verdict-{index}", branch.get("when"), names) if rules else None,
+        )
+        found.append(lane)
+    return found
+
+
+def _lane_title(condition: bool, index: int, last: int) -> str:
+    if not condition:
+        return f"Lane {index + 1}"
+    if index == last:
+        return "Lane otherwise"
+    return "Lane when true" if last == 1 else f"Lane {index + 1}"
+
+
+def offer_for(board: Board) -> Offer:
+    """Connections belong to the flow's team: another team's must not even be named."""
+    rows = Credential.objects.filter(team_id=board.workflow.team_id).order_by("name").values_list("name", "kind", "config")
+    connections = tuple((name, kind, _about(config)) for name, kind, config in rows)
+    try:
+        url = reverse("connections")
+    except NoReverseMatch:
+        url = ""
+    return Offer(connections, url)
+
+
+def _about(config: Any) -> str:
+    return str((config or {}).get("base_url") or (config or {}).get("model") or "") if isinstance(config, dict) else ""

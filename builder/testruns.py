@@ -1,0 +1,61 @@
+"""Test runs of a draft: of the whole flow, or of one step alone. Marked as tests, and kept out of lists and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.definition import find
+from runtime.models import Workflow
+from runtime.publish import snapshot
+from runtime.starts import Started, start
+
+from .dryrun import rendered_config
+from .editing.places import label_of
+
+TEST_KEY = "test"
+
+
+def start_test(workflow: Workflow, definition: dict[str, Any], *, trigger_key: str, input: dict[str, Any], user: Any) -> Started:
+    """A run of exactly this draft. Raises DefinitionError when it has problems that block."""
+    version = snapshot(workflow, definition, user=user)
+    return start(version, trigger_key=trigger_key, input=input, user=user, test=True)
+
+
+def start_step_test(workflow: Workflow, definition: dict[str, Any], step_id: str, names: Mapping[str, Any], *, user: Any) -> Started:
+    """A run of this step alone, with its config as the sample data fills it in, once. Raises ExpressionError, ValueError."""
+    step = find(definition, step_id)
+    if step is None:
+        raise ValueError("There is no such step any more.")
+    alone = {
+        "format": 1,
+        "name": f"{definition['name']}: {label_of(step)}"[:200],
+        "steps": [
+            {
+                "id": step["id"],
+                "type": step["type"],
+                "name": label_of(step)[:200],
+                "config": _without_defaults(literal(rendered_config(step, names)), step),
+                "retry": {"max_attempts": 1},
+                **({"timeout": step["timeout"]} if step.get("timeout") else {}),
+            }
+        ],
+    }
+    trigger = names.get("trigger")
+    return start_test(workflow, alone, trigger_key=TEST_KEY, input=trigger if isinstance(trigger, dict) else {}, user=user)
+
+
+def literal(value: Any) -> Any:
+    """Sample data is data: braces in it must not be read as a template a second time."""
+    if isinstance(value, str):
+        return value.replace("{{", '{{ "{{" }}')
+    if isinstance(value, list):
+        return [literal(item) for item in value]
+    if isinstance(value, dict):
+        return {key: literal(item) for key, item in value.items()}
+    return value
+
+
+def _without_defaults(config: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
+    """Only what the step itself says: defaults fill in again by themselves."""
+    return {key: value for key, value in config.items() if key in (step.get("config") or {})}

@@ -1,0 +1,155 @@
+"""The list of flows, and making, importing, exporting, copying, pausing and deleting them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import path, reverse
+from django.utils.text import slugify
+from django.views.decorators.http import require_POST, require_safe
+
+from runtime.jsonvalues import BadJson, loads_strict
+from runtime.models import Role, Team, Version, Workflow
+
+from .. import drafts
+from ..access import can, get_workflow, teams_for
+from ..editing import EditError
+from ..examples import example, gallery
+from ..flowlist import Page, page_of
+from ..flowmaking import delete_flow, duplicate_flow, make_flow, pause_flow
+
+FILTERS = (("", "All"), ("live", "Live"), ("paused", "Paused"), ("draft", "Draft"))
+
+
+@require_safe
+def flows(request: HttpRequest) -> HttpResponse:
+    """The page, or only the table for a filter that was typed."""
+    state = request.GET.get("state", "")
+    state = state if state in dict(FILTERS) else ""
+    search = request.GET.get("q", "").strip()[:200].replace("\x00", "")
+    found = page_of(request.user, state=state, search=search, before=request.GET.get("before", "")[:80])
+    context = {
+        "page": found,
+        "filters": _filters(found),
+        "older": _address(found, before=found.older) if found.older else "",
+        "first": _address(found) if request.GET.get("before") else "",
+        "examples": gallery(),
+        "teams": teams_for(request.user, Role.BUILDER),
+        "section": "flows",
+    }
+    template = "flows/table.html" if request.htmx and not request.htmx.boosted else "flows/list.html"
+    return render(request, template, context)
+
+
+@require_POST
+def flow_new(request: HttpRequest) -> HttpResponse:
+    """Blank, or from an example by its name."""
+    team, chosen = _team(request), request.POST.get("example", "")
+    definition = example(chosen) if chosen else None
+    if chosen and definition is None:
+        raise Http404("There is no such example.")
+    name = request.POST.get("name", "").strip() or (definition["name"] if definition else "New flow")
+    workflow = make_flow(team, name, user=request.user, definition=definition, label="From an example")
+    return _to(workflow)
+
+
+@require_POST
+def flow_import(request: HttpRequest) -> HttpResponse:
+    """A file that was exported, or written by hand. What is wrong with its meaning, the builder shows."""
+    team, file = _team(request), request.FILES.get("file")
+    try:
+        if file is None:
+            raise EditError("Choose a file.")
+        definition = loads_strict(file.read(), root="file")
+        if not isinstance(definition, dict):
+            raise EditError("The file holds no flow.")
+        workflow = make_flow(team, str(definition.get("name") or "Imported flow"), user=request.user, definition=definition, label="Imported")
+    except (BadJson, EditError) as wrong:
+        messages.error(request, f"Nothing was imported. {wrong}")
+        return redirect("flows")
+    return _to(workflow)
+
+
+@require_safe
+def flow_export(request: HttpRequest, pk: int) -> HttpResponse:
+    """The draft as a file, or a version by `?version=`. Connections stay names; secrets are never in a definition."""
+    workflow = get_workflow(request.user, pk)
+    definition, number = drafts.load(workflow).definition, request.GET.get("version", "")
+    if number:
+        if not number.isdigit() or len(number) > 9:
+            raise Http404("There is no such version.")
+        version = Version.objects.filter(workflow=workflow, number=int(number)).first()
+        if version is None:
+            raise Http404("There is no such version.")
+        definition = version.definition
+    text = json.dumps(definition, indent=2, ensure_ascii=False) + "\n"
+    ending = f"-v{number}" if number else ""
+    response = HttpResponse(text, content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="{slugify(workflow.name) or "flow"}{ending}.json"'
+    return response
+
+
+@require_POST
+def flow_duplicate(request: HttpRequest, pk: int) -> HttpResponse:
+    return _to(duplicate_flow(get_workflow(request.user, pk, Role.BUILDER), user=request.user))
+
+
+@require_POST
+def flow_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    if delete_flow(workflow, user=request.user):
+        messages.success(request, f"Deleted {workflow.name}")
+    return redirect("flows")
+
+
+@require_POST
+def flow_pause(request: HttpRequest, pk: int) -> HttpResponse:
+    """The other way round: a paused flow takes new runs again."""
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    paused = not workflow.paused
+    pause_flow(workflow, paused, user=request.user)
+    messages.success(request, f"{workflow.name} takes {'no ' if paused else ''}new runs{'' if paused else ' again'}")
+    return redirect("flow", pk=pk)
+
+
+def _team(request: HttpRequest) -> Team:
+    """The team that was chosen, else the first in which the person may build."""
+    mine, chosen = teams_for(request.user, Role.BUILDER), request.POST.get("team", "")
+    team = mine.filter(pk=int(chosen)).first() if chosen.isdigit() and len(chosen) < 18 else mine.first()
+    if team is None or not can(request.user, Role.BUILDER, team):
+        raise Http404("There is no team in which you may make flows.")
+    return team
+
+
+def _to(workflow: Workflow) -> HttpResponseRedirect:
+    return redirect("flow", pk=workflow.pk)
+
+
+def _filters(found: Page) -> list[dict[str, Any]]:
+    return [
+        {"label": label, "url": _address(found, state=state), "on": state == found.chosen, "count": found.counts[state]}
+        for state, label in FILTERS
+    ]
+
+
+def _address(found: Page, **changed: str) -> str:
+    query = QueryDict(mutable=True)
+    for name, value in ({"state": found.chosen, "q": found.search} | changed).items():
+        if value:
+            query[name] = value
+    return f"{reverse('flows')}?{query.urlencode()}"
+
+
+urlpatterns = [
+    path("", flows, name="flows"),
+    path("flows/new/", flow_new, name="flow_new"),
+    path("flows/import/", flow_import, name="flow_import"),
+    path("flows/<int:pk>/export/", flow_export, name="flow_export"),
+    path("flows/<int:pk>/duplicate/", flow_duplicate, name="flow_duplicate"),
+    path("flows/<int:pk>/delete/", flow_delete, name="flow_delete"),
+    path("flows/<int:pk>/pause/", flow_pause, name="flow_pause"),
+]

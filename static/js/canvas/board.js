@@ -1,0 +1,34 @@
+/* What the page knows of itself: the flow, the draft's revision, the open step. Everything else is asked of the server. */
+
+export const board = () => document.getElementById("board");
+export const url = part => `${board().dataset.url}${part}`;
+export const revision = () => board().dataset.revision;
+export const readonly = () => "readonly" in board().dataset;
+
+export const card = id => (id ? document.getElementById(`step-${id}`) : null);
+export const cards = () => [...document.querySelectorAll("#stage .step[data-step]")];
+export const nameOf = id => card(id)?.querySelector(".step__name")?.textContent ?? id;
+export const isTrigger = id => card(id)?.hasAttribute("data-trigger") ?? false;
+
+/* The step that a key or a menu acts on: the focused card, else the open one. */
+export const current = () => document.activeElement?.closest("#stage .step[data-step]")?.dataset.step ?? board().dataset.open ?? "";
+
+export function focusCard(id) {
+  card(id)?.querySelector(".step__name")?.focus({ preventScroll: true });
+}
+
+export function announce(text) {
+  document.getElementById("announce").textContent = text;
+}
+
+/* A GET for a fragment, with what our server wants to know of it. */
+export async function fragment(address) {
+  const response = await fetch(address, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+  if (!response.ok) throw new Error(`${address}: ${response.status}`);
+  return response.status === 204 ? "" : response.text();
+}
+
+/* Put out-of-band parts of an answer in their places. */
+export function swapParts(html) {
+  if (html) htmx.swap(document.body, html, { swapStyle: "none" });
+}

@@ -1,0 +1,20 @@
+/* The builder's page: one module per gesture or element. */
+import "hf/canvas/edits";
+import "hf/canvas/view";
+import "hf/canvas/panel";
+import "hf/canvas/fields";
+import "hf/canvas/choices";
+import "hf/canvas/rows";
+import "hf/canvas/outline";
+import "hf/canvas/rules";
+import "hf/canvas/expr";
+import "hf/canvas/data";
+import "hf/canvas/picker";
+import "hf/canvas/menu";
+import "hf/canvas/moving";
+import "hf/canvas/drag";
+import "hf/canvas/clipboard";
+import "hf/canvas/problems";
+import "hf/canvas/history";
+import "hf/canvas/keys";
+import "hf/canvas/watch";

@@ -1,0 +1,111 @@
+/* <hf-data>: the tree of what may be used here. A click, Enter or a drag puts it where the caret was last. */
+import { braced } from "hf/canvas/template";
+
+let field = null;
+let range = null;
+
+/* The field that was typed in last: an <hf-expr>, or a text area that takes code. */
+document.addEventListener("focusin", event => {
+  const found = event.target.closest?.("#panel hf-expr, #panel textarea");
+  if (found) field = found;
+});
+document.addEventListener("selectionchange", () => {
+  const selection = getSelection();
+  if (selection.rangeCount && selection.anchorNode?.parentElement?.closest?.("#panel .expr")) range = selection.getRangeAt(0).cloneRange();
+});
+
+export function insert(path) {
+  const target = field?.isConnected ? field : document.querySelector("#panel hf-expr");
+  if (!target) return;
+  if (target.matches("textarea")) return insertCode(target, path);
+  if (range && target.contains(range.startContainer)) {
+    target.editor.focus();
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+  }
+  target.insert(path);
+}
+
+function insertCode(area, path) {
+  area.setRangeText(area.name === "expression" ? path : braced(path), area.selectionStart, area.selectionEnd, "end");
+  area.focus();
+  area.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+class Data extends HTMLElement {
+  connectedCallback() {
+    this.addEventListener("mousedown", event => event.preventDefault());
+    this.addEventListener("click", this.#click);
+    this.addEventListener("keydown", this.#key);
+    this.addEventListener("dragstart", this.#drag);
+    const first = this.querySelector(".tree__row");
+    if (first) first.tabIndex = 0;
+    const data = this.closest(".data");
+    data.querySelector("[data-data-find]").addEventListener("click", () => this.#toggleSearch(data));
+    data.querySelector("[data-data-search]").addEventListener("input", event => this.#filter(event.target.value.trim().toLowerCase()));
+  }
+
+  #click = event => {
+    const row = event.target.closest(".tree__row");
+    if (!row) return;
+    const node = row.parentElement;
+    const folds = node.hasAttribute("aria-expanded") && !event.target.closest(".ins");
+    if (folds) fold(node);
+    else insert(row.dataset.path);
+  };
+
+  #key = event => {
+    const row = event.target.closest(".tree__row");
+    if (!row) return;
+    const node = row.parentElement;
+    const open = node.getAttribute("aria-expanded") === "true";
+    const rows = [...this.querySelectorAll(".tree__row")].filter(one => one.offsetParent);
+    const at = rows.indexOf(row);
+    if (event.key === "ArrowDown") walk(rows[at + 1]);
+    else if (event.key === "ArrowUp") walk(rows[at - 1]);
+    else if (event.key === "ArrowRight" && node.hasAttribute("aria-expanded")) open ? walk(rows[at + 1]) : fold(node);
+    else if (event.key === "ArrowLeft") open ? fold(node) : walk(node.parentElement.closest(".tree__node")?.querySelector(".tree__row"));
+    else if (event.key === "Enter") insert(row.dataset.path);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  #drag = event => {
+    const { path } = event.target.closest(".tree__row").dataset;
+    event.dataTransfer.setData("text/x-holdfast-path", path);
+    event.dataTransfer.setData("text/plain", braced(path));
+    event.dataTransfer.effectAllowed = "copy";
+  };
+
+  #toggleSearch(data) {
+    const search = data.querySelector("[data-data-search]");
+    search.hidden = !search.hidden;
+    if (search.hidden) {
+      search.value = "";
+      this.#filter("");
+    } else search.focus();
+  }
+
+  #filter(word) {
+    for (const node of [...this.querySelectorAll(".tree__node")].reverse()) {
+      const own = node.querySelector(".tree__row").textContent.toLowerCase().includes(word);
+      const inner = node.querySelector("[role=group] .tree__node:not([hidden])");
+      node.hidden = Boolean(word) && !own && !inner;
+      if (word && inner) node.setAttribute("aria-expanded", "true");
+    }
+  }
+}
+
+function fold(node) {
+  node.setAttribute("aria-expanded", node.getAttribute("aria-expanded") !== "true");
+}
+
+function walk(row) {
+  if (!row) return;
+  row.closest("hf-data").querySelectorAll(".tree__row[tabindex='0']").forEach(one => (one.tabIndex = -1));
+  row.tabIndex = 0;
+  row.focus();
+}
+
+customElements.define("hf-data", Data);

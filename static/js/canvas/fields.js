@@ -1,0 +1,53 @@
+/* A change in the panel is sent as it was typed, field by field: what a field is, the server knows. */
+import { readonly } from "hf/canvas/board";
+import { editField } from "hf/canvas/edits";
+
+document.addEventListener("change", event => {
+  const place = event.target.closest?.("#panel [data-field]");
+  if (place && !readonly() && event.target.name) sendField(place);
+});
+
+export function sendField(place) {
+  const owner = document.getElementById("panel").dataset.owner;
+  clearRefusal(place);
+  editField(owner, place.dataset.field, valuesOf(place));
+}
+
+/* Controls of a field inside this one belong to that one; a control in a part that is hidden still belongs. */
+function valuesOf(place) {
+  const controls = [...place.querySelectorAll("input[name], select[name], textarea[name]")];
+  return controls
+    .filter(control => control.closest("[data-field]") === place)
+    .filter(control => !["checkbox", "radio"].includes(control.type) || control.checked)
+    .map(control => [control.name, control.value]);
+}
+
+document.addEventListener("draft:refused", ({ detail }) => {
+  if (!detail.field) return;
+  const place = document.querySelector(`#panel [data-field="${CSS.escape(detail.field)}"]`);
+  const foot = place?.querySelector(".field__foot");
+  if (!foot) return;
+  const row = detail.row == null ? null : place.querySelectorAll("[data-row]")[detail.row];
+  for (const control of (row ?? place).querySelectorAll("input:not([type=hidden]), textarea, .expr")) {
+    control.classList.add("is-invalid");
+    control.setAttribute("aria-invalid", "true");
+  }
+  foot.innerHTML = '<p class="err is-failed" role="alert"><span></span></p>';
+  foot.querySelector("span").textContent = detail.message;
+});
+
+function clearRefusal(place) {
+  for (const control of place.querySelectorAll(".is-invalid")) {
+    control.classList.remove("is-invalid");
+    control.removeAttribute("aria-invalid");
+  }
+}
+
+/* Enter in a line of text means "done", as leaving it does. */
+document.addEventListener("keydown", event => {
+  if (event.key === "Enter" && event.target.matches?.("#panel input.input, #panel .insp__name")) event.target.dispatchEvent(new Event("change", { bubbles: true }));
+});
+
+document.addEventListener("field:changed", event => {
+  if (!readonly()) sendField(event.target.closest("[data-field]"));
+});

@@ -1,0 +1,101 @@
+/* Opening, closing and renewing the panel. The canvas keeps its place and its focus. */
+import { board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
+import { showCard } from "hf/canvas/view";
+import { select } from "hf/tabs";
+
+let wanted = 0;
+
+export const panel = () => document.getElementById("panel");
+export const isOpen = () => !panel().hidden;
+
+/* step: an id, or "" for the flow's settings. */
+export async function open(step, { tab = panel().dataset.tab || "setup", field = "" } = {}) {
+  const query = step ? `step=${encodeURIComponent(step)}&tab=${tab}` : "settings";
+  const mine = ++wanted;
+  const html = await fragment(`${url("panel/")}?${query}`).catch(() => "");
+  if (mine !== wanted || !html) return;
+  htmx.swap("#panel", html, { swapStyle: "outerHTML" });
+  mark(step);
+  history.replaceState(history.state, "", step ? `?step=${encodeURIComponent(step)}` : location.pathname);
+  requestAnimationFrame(() => {
+    showCard(step);
+    if (field) goTo(field);
+  });
+}
+
+export function close() {
+  wanted++;
+  const owner = panel().dataset.owner;
+  const hadFocus = panel().contains(document.activeElement);
+  htmx.swap("#panel", '<aside class="inspector" id="panel" hidden></aside>', { swapStyle: "outerHTML" });
+  mark(null);
+  history.replaceState(history.state, "", location.pathname);
+  if (hadFocus && owner) focusCard(owner);
+}
+
+/* Focus the first control of a field, on whichever tab it stands. */
+export function goTo(field) {
+  const place = findField(field);
+  if (!place) return;
+  const body = place.closest("[role=tabpanel]");
+  const tab = body && document.getElementById(body.getAttribute("aria-labelledby"));
+  if (tab) select(tab);
+  place.closest("details")?.setAttribute("open", "");
+  const row = rowOf(place, field);
+  (row ?? place).querySelector(".expr, input:not([type=hidden]), select, textarea, button")?.focus();
+  (row ?? place).scrollIntoView({ block: "nearest" });
+}
+
+/* `config.json.email` lies in the field `config.json`, in the row whose key is `email`. */
+function findField(field) {
+  const parts = field.split(".");
+  while (parts.length) {
+    const found = panel().querySelector(`[data-field="${CSS.escape(parts.join("."))}"]`);
+    if (found) return found;
+    parts.pop();
+  }
+  return panel().querySelector("[data-field]:not([data-field=name])");
+}
+
+function rowOf(place, field) {
+  const key = field.slice(place.dataset.field.length + 1).split(".")[0];
+  return key ? place.querySelector(`[data-row][data-key="${CSS.escape(key)}"]`) : null;
+}
+
+function mark(step) {
+  if (step == null) delete board().dataset.open;
+  else board().dataset.open = step;
+  for (const one of cards()) {
+    const chosen = step && one.dataset.step === step;
+    one.classList.toggle("is-selected", Boolean(chosen));
+    const name = one.querySelector(".step__name");
+    if (chosen) name.setAttribute("aria-current", "true");
+    else name.removeAttribute("aria-current");
+  }
+}
+
+document.addEventListener("click", event => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey) return;
+  const name = event.target.closest("#stage .step__name");
+  if (name) {
+    event.preventDefault();
+    if (!("moving" in board().dataset)) open(name.closest(".step").dataset.step);
+  } else if (event.target.closest("[data-close-panel]")) close();
+  else if (event.target.closest("[data-open-settings]")) open("");
+});
+
+document.addEventListener("tab:selected", event => {
+  const tab = event.target.id?.replace("tab-", "");
+  if (!panel().contains(event.target)) return;
+  panel().dataset.tab = tab;
+  panel().classList.toggle("inspector--data", Boolean(document.getElementById("data")) && tab !== "safety");
+});
+
+document.addEventListener("draft:saved", ({ detail }) => {
+  if (detail.panel_gone) close();
+  else if (["insert", "paste", "duplicate", "wrap", "add_trigger"].includes(detail.op) && card(detail.focus)) open(detail.focus, { tab: "setup" });
+  else if (isOpen()) mark(panel().dataset.owner);
+  if (detail.op && detail.op !== "configure" && detail.focus) focusCard(detail.focus);
+});
+
+if (panel() && isOpen()) mark(panel().dataset.owner);

@@ -1,0 +1,150 @@
+/* The picker: opens beside a +, is searched and walked by keyboard, and adds what is chosen at that place. */
+import { announce, fragment, nameOf, url } from "hf/canvas/board";
+import { pasteAt } from "hf/canvas/clipboard";
+import { edit } from "hf/canvas/edits";
+
+const WIDE = 504;
+const GAP = 20;
+const EDGE = 12;
+
+let opener = null;
+let place = null;
+
+export async function openAfter(step) {
+  const button = document.querySelector(`#stage .add[data-after="${CSS.escape(step)}"]`);
+  if (button) open(button);
+}
+
+export function placeOf(button) {
+  return button.dataset.after ? { after: button.dataset.after } : { parent: button.dataset.parent, lane: button.dataset.lane, index: 0 };
+}
+
+async function open(button, query = placeQuery(button)) {
+  close();
+  opener = button;
+  place = "addTrigger" in button.dataset ? null : placeOf(button);
+  button.setAttribute("aria-expanded", "true");
+  const html = await fragment(`${url("picker/")}?${query}`);
+  if (opener !== button) return;
+  htmx.swap("#picker-slot", html, { swapStyle: "innerHTML" });
+  const picker = document.getElementById("picker");
+  if (place?.after) picker.setAttribute("aria-label", `Add a step after ${nameOf(place.after)}`);
+  position(picker, button);
+  picker.querySelector("input").focus();
+}
+
+const placeQuery = button => ("addTrigger" in button.dataset ? "triggers" : new URLSearchParams(placeOf(button)).toString());
+
+export function close({ focus = false } = {}) {
+  document.getElementById("picker")?.remove();
+  opener?.removeAttribute("aria-expanded");
+  if (focus) opener?.focus({ preventScroll: true });
+  opener = null;
+}
+
+function position(picker, button) {
+  const from = button.getBoundingClientRect();
+  const { offsetHeight: height } = picker;
+  const width = Math.min(WIDE, picker.offsetWidth);
+  const right = from.right + GAP + width + EDGE <= innerWidth;
+  const left = right ? from.right + GAP : from.left - GAP - width;
+  const beside = left >= EDGE;
+  const top = Math.max(EDGE, Math.min(from.top - 130, innerHeight - height - EDGE));
+  picker.classList.toggle("picker--left", !right && beside);
+  picker.classList.toggle("picker--alone", !beside);
+  picker.style.setProperty("--left", beside ? left : Math.max(EDGE, (innerWidth - width) / 2));
+  picker.style.setProperty("--at", top);
+  picker.style.setProperty("--arrow", from.top + from.height / 2 - top - 6);
+}
+
+class Picker extends HTMLElement {
+  connectedCallback() {
+    this.addEventListener("input", () => this.#filter());
+    this.addEventListener("keydown", this.#key);
+    this.addEventListener("click", this.#click);
+    this.addEventListener("mousemove", event => this.#select(event.target.closest(".pick"), false));
+    this.#filter();
+  }
+
+  get input() { return this.querySelector("input"); }
+  get shown() { return [...this.querySelectorAll(".pick")].filter(pick => !pick.hidden); }
+
+  /* Nothing typed: what is often added, and all. A word searches everything; a category narrows. */
+  #filter() {
+    const word = this.input.value.trim().toLowerCase();
+    const category = this.querySelector("[data-category][aria-current]")?.dataset.category ?? "";
+    for (const pick of this.querySelectorAll(".pick")) {
+      const suggested = pick.dataset.category === "";
+      const fits = word ? !suggested && word.split(/\s+/).every(part => pick.dataset.words.includes(part)) : category ? pick.dataset.category === category : true;
+      pick.hidden = !fits;
+    }
+    for (const heading of this.querySelectorAll("[data-heading]")) heading.hidden = Boolean(word || category);
+    this.querySelector("[data-nothing]").hidden = this.shown.length > 0;
+    this.#select(this.shown[0]);
+  }
+
+  #select(pick, scroll = true) {
+    if (!pick) return;
+    for (const other of this.querySelectorAll(".pick")) other.setAttribute("aria-selected", other === pick);
+    this.input.setAttribute("aria-activedescendant", pick.id);
+    if (scroll) pick.scrollIntoView({ block: "nearest" });
+  }
+
+  #key = event => {
+    const { shown } = this;
+    const at = shown.findIndex(pick => pick.getAttribute("aria-selected") === "true");
+    if (event.key === "Escape") close({ focus: true });
+    else if (event.key === "Tab") return this.#trap(event);
+    else if (event.key === "ArrowDown") this.#select(shown[(at + 1) % shown.length]);
+    else if (event.key === "ArrowUp") this.#select(shown.at(at - 1));
+    else if (event.key === "Enter" && event.target === this.input) this.#take(shown[at]);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  #trap(event) {
+    const stops = [...this.querySelectorAll("input, button")].filter(one => one.offsetParent);
+    const next = stops[(stops.indexOf(document.activeElement) + (event.shiftKey ? -1 : 1) + stops.length) % stops.length];
+    event.preventDefault();
+    next.focus();
+  }
+
+  #click = event => {
+    const category = event.target.closest("[data-category]");
+    const pick = event.target.closest(".pick");
+    if (pick) this.#take(pick);
+    else if (event.target.closest("[data-paste]")) {
+      pasteAt(place);
+      close();
+    } else if (category) {
+      for (const other of this.querySelectorAll(".picker__cats button")) other.removeAttribute("aria-current");
+      category.setAttribute("aria-current", "true");
+      this.input.value = "";
+      this.#filter();
+      this.input.focus();
+    }
+  };
+
+  #take(pick) {
+    if (!pick) return;
+    const { type } = pick.dataset;
+    edit(this.hasAttribute("data-triggers") ? { op: "add_trigger", type } : { op: "insert", type, place });
+    announce(`Adding ${pick.querySelector("b").textContent}`);
+    close();
+  }
+}
+
+customElements.define("hf-picker", Picker);
+
+document.addEventListener("click", event => {
+  const button = event.target.closest(".add, [data-add-trigger]");
+  if (button && !("moving" in document.getElementById("board").dataset)) {
+    if (button === opener) close();
+    else open(button);
+  } else if (opener && !event.target.closest("#picker")) close();
+});
+
+addEventListener("resize", () => close());
+document.addEventListener("wheel", event => !event.target.closest("#picker") && opener && close(), { passive: true });
+
