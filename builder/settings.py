@@ -78,7 +78,7 @@ ALLOWED_HOSTS = env.words(
     "HOLDFAST_HOSTS", [urlsplit(HOLDFAST_PUBLIC_URL).hostname or "", "localhost", "127.0.0.1", "[::1]"]
 )
 HOLDFAST_TRUSTED_PROXIES = env.networks("HOLDFAST_TRUSTED_PROXIES")
-HOLDFAST_WEB_PROCESSES = env.whole("HOLDFAST_WEB_PROCESSES", 2, least=1)
+HOLDFAST_WEB_PROCESSES = env.whole("HOLDFAST_WEB_PROCESSES", min(2, os.cpu_count() or 1), least=1)
 HOLDFAST_WEB_THREADS = env.whole("HOLDFAST_WEB_THREADS", 8, least=1)
 ROOT_URLCONF = "builder.urls"
 WSGI_APPLICATION = "builder.wsgi.application"
@@ -207,6 +207,7 @@ LOGGING = {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django-q": {"handlers": ["console"], "level": "WARNING", "propagate": False},
         "axes": {"level": "WARNING"},
+        "waitress.queue": {"level": "ERROR"},  # it tells of every moment in which all threads are taken
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
     },

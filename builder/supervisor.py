@@ -21,6 +21,10 @@ class Interrupted(BaseException):
     """Somebody asked for the end: Ctrl-C, SIGTERM, or the terminal went away."""
 
 
+class Refused(Exception):
+    """Holdfast cannot start; the text is the one line that says why and what to do."""
+
+
 class GaveUp(Exception):
     """A process cannot be kept alive; the text is one line that says which."""
 

@@ -136,6 +136,17 @@ class TestFirstStart:
         assert first.get("/static/nothing.css") == 404
         assert first.manage("shell", "-c", "from django.conf import settings; assert not settings.DEBUG").returncode == 0
 
+    def test_clients_that_send_a_byte_at_a_time_keep_nobody_waiting(self, first):
+        heads = [b"GET /admin/login/ HT", b"POST /admin/login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\na"]
+        slow = [socket.create_connection(("127.0.0.1", first.port)) for _ in range(60)]
+        try:
+            for number, client in enumerate(slow):
+                client.sendall(heads[number % 2])
+            assert first.get("/admin/login/") == 200
+        finally:
+            for client in slow:
+                client.close()
+
     def test_a_command_beside_it_finds_the_database(self, first):
         done = first.manage("migrate", "--check")
         assert done.returncode == 0, done.stderr
@@ -172,8 +183,8 @@ class TestLaterStarts:
         stop_first(first)
         up = again()
         up.wait_for(READY)
-        for name, word in (("Web server", "gunicorn"), ("Workers", "qcluster"), ("Database", "postgres -D")):
-            [leader] = [one for one in up.processes(word) if one.ppid() == up.process.pid]
+        for name, word in (("Web server .", "serve"), ("Workers", "qcluster"), ("Database", "postgres -D")):
+            leader = next(one for one in up.processes(word) if one.ppid() == up.process.pid)
             leader.kill()
             up.wait_for(f"{name} stopped unexpectedly \\(signal SIGKILL\\); starting again")
         assert up.get("/admin/login/") == 200

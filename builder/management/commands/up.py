@@ -6,7 +6,6 @@ database's address by their environment.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import select
@@ -24,18 +23,15 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from builder.listening import listening_socket
 from builder.postgres import EmbeddedPostgres
 from builder.postgres_account import PostgresError
 from builder.progress import stage
-from builder.supervisor import Child, GaveUp, Interrupted, Interrupts, how, keep_alive, stop
+from builder.supervisor import Child, GaveUp, Interrupted, Interrupts, Refused, how, keep_alive, stop
 
 READY_SECONDS = 60
 ORPHANS_SECONDS = 30
 STOP_MARGIN_SECONDS = 10  # beyond the grace that running steps get
-
-
-class Refused(Exception):
-    """Holdfast cannot start; the text is the one line that says why and what to do."""
 
 
 class Command(BaseCommand):
@@ -71,18 +67,19 @@ def run(held: ExitStack, interrupts: Interrupts, started: float) -> None:
         kept.append(postgres)
     prepare(env)
 
-    children = [web_server(env, listener), workers(env)]
+    web, cluster = web_servers(env, listener), workers(env)
     grace = settings.HOLDFAST_GRACE_SECONDS + STOP_MARGIN_SECONDS
-    held.callback(lambda: stop(children, grace, lambda: interrupts.hurried))
+    held.callback(lambda: stop([*web, cluster], grace, lambda: interrupts.hurried))
     with stage("Workers") as told:
-        children[1].start()
+        cluster.start()
         told(f"{settings.HOLDFAST_WORKERS} processes")
     with stage("Web server") as told:
-        children[0].start()
-        told(wait_until_it_answers(children[0]))
+        for child in web:
+            child.start()
+        told(wait_until_it_answers(web[0]))
     say(f"Ready after {time.monotonic() - started:.1f} s. Open {settings.HOLDFAST_PUBLIC_URL}/   (Ctrl-C stops)")
     held.callback(lambda: say("\nStopping: running steps get a moment to finish."))
-    keep_alive([*kept, *children], say)
+    keep_alive([*kept, *web, cluster], say)
 
 
 @contextmanager
@@ -103,21 +100,6 @@ def only_one() -> Iterator[None]:
         file.write(f"process {os.getpid()}, {settings.HOLDFAST_PUBLIC_URL}/")
         file.flush()
         yield
-
-
-@contextmanager
-def listening_socket() -> Iterator[socket.socket]:
-    """Opened before anything is started and held to the end, so that callers wait while the web server is replaced."""
-    bind, port = settings.HOLDFAST_BIND, settings.PORT
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    try:
-        listener = socket.create_server((bind, port), family=family, backlog=1024)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise Refused(f"Port {port} is taken. Choose another one: PORT={port + 1} make up") from None
-        raise Refused(f"Holdfast cannot listen on {bind}, port {port}: {error.strerror}.") from None
-    with listener:
-        yield listener
 
 
 @contextmanager
@@ -184,16 +166,11 @@ def prepare(env: dict[str, str]) -> None:
         raise Refused("it could not be prepared; the reason stands above.")
 
 
-def web_server(env: dict[str, str], listener: socket.socket) -> Child:
-    trusted = ",".join(str(network) for network in settings.HOLDFAST_TRUSTED_PROXIES)
-    command = [sys.executable, "-m", "gunicorn", "builder.wsgi", "--chdir", str(settings.BASE_DIR), "--preload"]
-    command += ["--bind", f"fd://{listener.fileno()}", "--log-level", "warning", "--no-control-socket"]
-    command += ["--worker-class", "gthread", "--workers", str(settings.HOLDFAST_WEB_PROCESSES)]
-    command += ["--threads", str(settings.HOLDFAST_WEB_THREADS), "--timeout", "60", "--graceful-timeout", "10"]
-    command += ["--keep-alive", "5", "--forwarded-allow-ips", trusted]
-    if os.path.isdir("/dev/shm"):
-        command += ["--worker-tmp-dir", "/dev/shm"]  # its heartbeat must not wait for a busy disk
-    return Child("Web server", command, env, pass_fds=[listener.fileno()])
+def web_servers(env: dict[str, str], listener: socket.socket) -> list[Child]:
+    """Processes that share one listening socket: whoever is free takes the next connection."""
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "serve", "--fd", str(listener.fileno())]
+    numbers = range(1, settings.HOLDFAST_WEB_PROCESSES + 1)
+    return [Child(f"Web server {number}", command, env, pass_fds=[listener.fileno()]) for number in numbers]
 
 
 def workers(env: dict[str, str]) -> Child:
