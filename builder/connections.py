@@ -20,7 +20,8 @@ HOST = re.compile(r"(?=.{1,260}$)(?:(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
-# Workflows of a team that name the connection: in their draft, their live version, or a version that a run still needs.
+# Workflows of a team that name the connection, in a step or a trigger: in their draft, their live version, or a version
+# that a run still needs.
 USED_BY = """
 with named as (select '$.**.connection ? (@ == $name)'::jsonpath as path, jsonb_build_object('name', %(name)s::text) as vars)
 select w.id from workflow w cross join named n where w.team_id = %(team)s and w.deleted_at is null and (
@@ -46,6 +47,11 @@ class Form:
     values: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sent(self) -> bool:
+        """Whether its secret goes anywhere at all: one that checks signatures does not."""
+        return any(each.name == "base_url" for each in self.kind.fields)
 
     @property
     def host_list(self) -> list[str]:
@@ -90,7 +96,7 @@ def _check_hosts(form: Form) -> None:
     bad = next((host for host in form.host_list if not HOST.fullmatch(host)), None)
     if bad is not None:
         form.wrong["hosts"] = f"“{bad[:60]}” is no host. Write names such as api.example.com, one a line, without https://."
-    elif not credentials.bound_hosts(form.host_list, form.values):
+    elif form.sent and not credentials.bound_hosts(form.host_list, form.values):
         form.wrong["hosts"] = "Name the hosts that this secret may be sent to."
 
 

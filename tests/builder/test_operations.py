@@ -1,0 +1,217 @@
+"""Operations and sent mail: the questions are answered for one's own teams, and acting twice does nothing more."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from builder import operations
+from runtime.models import Dispatch, OutboxMessage, Run, Worker
+from tests.builder import factories
+
+pytestmark = pytest.mark.django_db
+
+DEAL = "hot/yes/meanwhile/outreach/deal"
+
+
+@pytest.fixture
+def version():
+    return factories.version()
+
+
+@pytest.fixture
+def operator(client):
+    person = factories.user("operator")
+    client.force_login(person)
+    return person
+
+
+@pytest.fixture(autouse=True)
+def today(monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=30))
+
+
+def failed(version, message: str, **more) -> Run:
+    error = {"path": DEAL, "step": "deal", "name": "Create deal in CRM", "message": message}
+    return factories.run(version, state="failed", ended=60, error=error, **more)
+
+
+def text(answer) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Timed out after 30 s at 10:04", "Timed out after 31 s at 11:17"),
+        ("No user dana@example.com", "No user lee@example.org"),
+        ("GET https://crm.example/deals/7 failed", "GET https://crm.example/deals/88?x=1 failed"),
+        ("Row 3f2504e0-4f89-41d3-9a0c-0305e82c3301 is gone", "Row 9b2504e0-4f89-41d3-9a0c-0305e82c3399 is gone"),
+    ],
+)
+def test_errors_that_differ_only_in_their_numbers_are_one_kind(one, other):
+    assert operations.signature(one) == operations.signature(other)
+
+
+def test_status_codes_tell_errors_apart():
+    assert operations.signature("503 Service Unavailable") != operations.signature("404 Not Found")
+
+
+def test_failures_are_grouped_and_requeued_together_once(client, operator, version):
+    for n in range(3):
+        failed(version, f"503 Service Unavailable, try {n} of 5000{n}")
+    failed(version, "Output did not match the schema")
+    group = operations.failing(operator)[0]
+    assert (len(group.runs), group.step, sum(group.slots)) == (3, "Create deal in CRM", 3)
+    answer = client.post(reverse("operations_requeue"), {"key": group.key}, follow=True)
+    assert "Requeued 3 runs." in text(answer)
+    assert Run.objects.filter(state="open").count() == 3
+    again = client.post(reverse("operations_requeue"), {"key": group.key}, follow=True)
+    assert "nothing was changed" in text(again)
+
+
+def test_other_teams_failures_are_neither_shown_nor_requeued(client, operator):
+    theirs = failed(factories.version(of=factories.team("Finance")), "503 Service Unavailable")
+    everywhere = factories.user(None, is_superuser=True)
+    group = operations.failing(everywhere)[0]
+    assert operations.failing(operator) == []
+    client.post(reverse("operations_requeue"), {"key": group.key})
+    theirs.refresh_from_db()
+    assert theirs.state == "failed"
+
+
+def test_old_failures_are_not_todays(operator, version):
+    old = failed(version, "503")
+    Run.objects.filter(pk=old.pk).update(ended_at=timezone.now() - timedelta(days=2))
+    assert operations.failing(operator) == []
+
+
+def test_where_everything_is(operator, version):
+    factories.run(version, dispatch="claimed")
+    factories.run(version, dispatch="ready")
+    oldest = factories.run(version, created_at=timezone.now() - timedelta(days=18))
+    factories.run(version)
+    told = {row["state"]: row for row in operations.everywhere(operator)}
+    assert {state: row["number"] for state, row in told.items()} == {"running": 2, "waiting": 2, "attention": 0, "failed": 0}
+    assert told["waiting"]["first"] == oldest.pk and told["waiting"]["oldest"] >= timedelta(days=18)
+
+
+def test_what_is_stuck_says_what_happens_next(operator, version):
+    uncertain = factories.run(version, state="attention")
+    factories.wait(uncertain, DEAL, "person", 52, data={"reason": "uncertain"})
+    expired = factories.run(version, dispatch="claimed")
+    Dispatch.objects.filter(pk=expired.pk).update(leased_until=timezone.now() - timedelta(seconds=90))
+    overdue = factories.run(version, dispatch="ready")
+    factories.run(version, dispatch="claimed")
+    rows = operations.stuck(operator)
+    assert [row.run.pk for row in rows] == [uncertain.pk, expired.pk, overdue.pk]
+    assert (rows[0].step, rows[0].decide, rows[1].worker) == ("Create deal in CRM", True, "w-1")
+
+
+def test_a_worker_that_is_silent_is_shown_with_what_it_holds(version):
+    factories.worker(slots=16, in_flight=9)
+    silent = factories.worker(slots=16, in_flight=4)
+    Worker.objects.filter(pk=silent.pk).update(beat_at=timezone.now() - timedelta(minutes=2))
+    held = factories.run(version, dispatch="claimed")
+    Dispatch.objects.filter(pk=held.pk).update(worker_id=silent.pk)
+    told = operations.workers()
+    assert (told["healthy"], told["busy"], told["slots"]) == (1, 9, 16)
+    assert [row["lost"] for row in told["rows"]] == [0, 1]
+    assert told["rows"][0]["cells"].count("on") == 9
+
+
+def test_costs_are_summed_by_step(operator, version):
+    for cost in ("0.0041", "0.0059"):
+        factories.attempt(factories.run(version, state="succeeded"), "qualify", 1, 0, 1, cost=cost)
+    factories.attempt(factories.run(version, state="succeeded", test=True), "qualify", 1, 0, 1, cost="9")
+    theirs = factories.run(factories.version(of=factories.team("Finance")), state="succeeded")
+    factories.attempt(theirs, "qualify", 1, 0, 1, cost="5")
+    told = operations.costs(operator)
+    assert [(row["name"], row["calls"], str(row["total"])) for row in told["rows"]] == [("Qualify lead", 2, "0.01000000")]
+
+
+def test_the_page_opens_empty_and_full(client, operator, version):
+    assert client.get(reverse("operations")).status_code == 200
+    failed(version, "<b>503</b>")
+    factories.wait(factories.run(version), "hot/no/later", "timer", 5, due=10**9)
+    shown = text(client.get(reverse("operations")))
+    assert "Requeue 1" in shown and "<b>503</b>" not in shown
+
+
+def test_it_is_quiet_while_nothing_changes(client, operator, version):
+    headers = {"HX-Request": "true"}
+    etag = client.get(reverse("operations"), headers=headers)["ETag"]
+    same = client.get(reverse("operations"), headers=headers | {"If-None-Match": etag})
+    assert same.status_code == 204
+    failed(version, "503")
+    assert client.get(reverse("operations"), headers=headers | {"If-None-Match": etag}).status_code == 200
+
+
+# Sent mail
+
+
+@pytest.fixture
+def asked(version):
+    run = factories.run(version)
+    wait = factories.wait(run, "hot/yes/meanwhile/outreach/approve_vip", "approval", 5, due=10**9)
+    approval = factories.approval(wait)
+    payload = {"to": ["dana@example.com"], "subject": "VIP outreach?", "text": "Please", "details": [], "others": [], "policy": "any"}
+    message = factories.mail(run, kind="approval", path=wait.path, state="sent", payload=payload, sent_at=timezone.now())
+    return message, factories.token_of(approval.recipients.get(address="dana@example.com"))
+
+
+def test_without_a_mail_server_the_link_can_be_used_from_here(client, operator, asked, settings):
+    settings.HOLDFAST_EMAIL = None
+    message, token = asked
+    assert f"/a/{token}/" in text(client.get(reverse("mail", args=[message.pk])))
+    assert f"/a/{token}/" in text(client.get(reverse("mail_body", args=[message.pk])))
+
+
+def test_where_mails_are_really_sent_nobody_else_gets_the_link(client, operator, asked, settings):
+    settings.HOLDFAST_EMAIL = {"host": "mail.example"}
+    message, token = asked
+    for name in ("mail", "mail_body"):
+        answer = client.get(reverse(name, args=[message.pk]))
+        assert answer.status_code == 200 and token not in text(answer)
+
+
+def test_the_html_of_a_mail_can_do_nothing(client, operator, asked):
+    message, _ = asked
+    answer = client.get(reverse("mail_body", args=[message.pk]))
+    policy = answer["Content-Security-Policy"]
+    assert "sandbox" in policy and "allow-scripts" not in policy and "default-src 'none'" in policy
+    assert answer["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def test_mails_of_other_teams_and_of_no_run_are_not_shown(client, asked):
+    client.force_login(factories.user("operator", of=factories.team("Finance")))
+    message, _ = asked
+    alert = factories.mail(None, "ops@example.com")
+    for pk in (message.pk, alert.pk):
+        for name in ("mail", "mail_body"):
+            assert client.get(reverse(name, args=[pk])).status_code == 404
+        assert client.post(reverse("mail_resend", args=[pk])).status_code == 404
+    assert "VIP outreach?" not in text(client.get(reverse("sent_mail")))
+
+
+def test_a_mail_is_sent_again(client, operator, asked):
+    message, _ = asked
+    client.post(reverse("mail_resend", args=[message.pk]))
+    after = OutboxMessage.objects.get(pk=message.pk)
+    assert (after.state, after.message_id) == ("queued", message.message_id)
+
+
+def test_the_list_filters_by_state_and_pages_by_key(client, operator, version, monkeypatch):
+    monkeypatch.setattr("builder.views.mail.PER_PAGE", 2)
+    run = factories.run(version)
+    for n in range(3):
+        factories.mail(run, f"p{n}@example.com", state="sent")
+    factories.mail(run, "bad@example.com", state="failed", error="550 no such user")
+    first = client.get(reverse("sent_mail"), {"state": "sent"})
+    assert [row["mail"].recipient for row in first.context["rows"]] == ["p2@example.com", "p1@example.com"]
+    second = client.get(first.context["older"])
+    assert [row["mail"].recipient for row in second.context["rows"]] == ["p0@example.com"]
+    assert "550 no such user" in text(client.get(reverse("sent_mail"), {"state": "failed"}))
