@@ -25,11 +25,11 @@ HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 USED_BY = """
 with named as (select '$.**.connection ? (@ == $name)'::jsonpath as path, jsonb_build_object('name', %(name)s::text) as vars)
 select w.id from workflow w cross join named n where w.team_id = %(team)s and w.deleted_at is null and (
-    exists (select from draft d where d.workflow_id = w.id and jsonb_path_exists(d.definition, n.path, n.vars))
-    or exists (select from version v where v.id = w.live_version_id and jsonb_path_exists(v.definition, n.path, n.vars)))
+    exists (select from draft d where d.workflow_id = w.id and jsonb_path_exists(d.definition::jsonb, n.path, n.vars))
+    or exists (select from version v where v.id = w.live_version_id and jsonb_path_exists(v.definition::jsonb, n.path, n.vars)))
 union
 select v.workflow_id from version v join workflow w on w.id = v.workflow_id cross join named n
-where w.team_id = %(team)s and v.id in (select version_id from dispatch) and jsonb_path_exists(v.definition, n.path, n.vars)
+where w.team_id = %(team)s and v.id in (select version_id from dispatch) and jsonb_path_exists(v.definition::jsonb, n.path, n.vars)
 """
 
 
