@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Coroutine
 from typing import Any
 
 import psycopg
@@ -112,15 +113,29 @@ def preview(message_id: int) -> Rendered | None:
 async def _send_all(
     conn: psycopg.AsyncConnection[Any], server: MailServer | None, claims: list[tuple[Any, ...]]
 ) -> None:
-    clock = asyncio.get_running_loop().time
-    ends, away = clock() + WORK_SECONDS, ""
-    for pk, token, attempts in claims:
-        if clock() > ends:
+    """One after the other. A worker that is told to stop finishes the message in hand and gives the rest back."""
+    clock, away, left = asyncio.get_running_loop().time, "", list(claims)
+    ends = clock() + WORK_SECONDS
+    try:
+        while left and clock() < ends:
+            pk, token, attempts = left.pop(0)
+            if away:
+                await _put_off(conn, pk, token, attempts, away)
+            else:
+                away = await _to_the_end(_send_one(conn, server, pk, token, attempts))
+    finally:
+        for pk, token, _ in left:
             await conn.execute(GIVE_BACK, {"id": pk, "token": token})
-        elif away:
-            await _put_off(conn, pk, token, attempts, away)
-        else:
-            away = await _send_one(conn, server, pk, token, attempts)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, str]) -> str:
+    """The result of `work`, which a cancellation does not cut in two: sent and not settled would be sent twice."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 async def _send_one(

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 
 import psycopg
@@ -182,6 +183,27 @@ def test_a_sender_that_lost_its_lease_settles_nothing(smtp, database_url):
         cursor.execute(outbox.SENT, {"id": row.pk, "token": token})
     row.refresh_from_db()
     assert row.state == "sending" and not LogLine.objects.exists()
+
+
+def test_a_worker_that_stops_finishes_the_message_in_hand_and_gives_the_rest_back(smtp, database_url):
+    smtp.handler.held = threading.Event()
+    rows = [queued(), queued(), queued()]
+
+    async def stopped() -> None:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
+            sending = asyncio.ensure_future(outbox.send_due(conn))
+            await asyncio.to_thread(smtp.wait, 1)
+            sending.cancel()
+            await asyncio.sleep(0)
+            smtp.handler.held.set()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+
+    asyncio.run(stopped())
+    for row in rows:
+        row.refresh_from_db()
+    assert [row.state for row in rows] == ["sent", "queued", "queued"]
+    assert [row.attempts for row in rows] == [1, 0, 0] and len(smtp.taken) == 1
 
 
 def test_without_a_mail_server_messages_stay_in_the_product(database_url, settings):

@@ -5,16 +5,19 @@
         smtp.wait(1)[0]["message"]["Subject"]
 
 By the recipient's local part: `refused@` is refused for good (550), `later@` for now (451); the rest is taken. Whoever
-is in `drops` gets the line cut after the message was taken: the sender cannot know that it was.
+is in `drops` gets the line cut after the message was taken: the sender cannot know that it was. With an event in `held`
+messages are taken and the word for it is held back until the event is set.
 Alone: `python -m tests.servers.smtp --port 0` prints the port, then one line of JSON per message.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import logging
 import socket
+import threading
 import time
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -38,6 +41,7 @@ class Handler:
         self.taken: list[Taken] = []
         self.refusals: dict[str, str] = {"refused": "550 No such user here", "later": "451 Try again later"}
         self.drops: set[str] = set()
+        self.held: threading.Event | None = None
 
     async def handle_RCPT(self, server: SMTP, session: Any, envelope: Any, address: str, options: list[str]) -> str:
         refusal = self.refusals.get(address.partition("@")[0])
@@ -49,6 +53,8 @@ class Handler:
     async def handle_DATA(self, server: SMTP, session: Any, envelope: Any) -> str:
         message = message_from_bytes(envelope.content, policy=default)
         self.taken.append({"sender": envelope.mail_from, "recipients": envelope.rcpt_tos, "message": message})
+        while self.held is not None and not self.held.is_set():
+            await asyncio.sleep(0.01)
         if self.drops.intersection(envelope.rcpt_tos):
             server.transport.abort()
         return "250 Taken"
