@@ -53,7 +53,23 @@ class History:
 def load(workflow: Workflow) -> Draft:
     """The workflow's draft; on first use made from the live version, or blank."""
     draft = Draft.objects.filter(workflow=workflow).select_related("updated_by").first()
-    return draft or _begin(workflow)
+    if draft:
+        return draft
+    live = workflow.live_version
+    return begin(workflow, live.definition if live else {**BLANK, "name": workflow.name}, user=workflow.created_by)
+
+
+def begin(workflow: Workflow, definition: dict[str, Any], *, user: AbstractBaseUser | None = None) -> Draft:
+    """The first revision of a draft: there is nothing before it to undo to. Two requests may come here at once: the second
+    gets the draft of the first. Raises EditError for a definition of no sound shape."""
+    definition = editing.apply({}, {"op": "replace", "definition": definition}).definition
+    try:
+        with transaction.atomic():
+            draft = Draft.objects.create(workflow=workflow, definition=definition, updated_by=user)
+            Revision.objects.create(draft=draft, number=1, definition=definition, created_by=user)
+    except IntegrityError:
+        pass
+    return Draft.objects.select_related("updated_by").get(workflow=workflow)
 
 
 def save(workflow: Workflow, definition: dict[str, Any], *, revision: int | None, user=None, label: str = "") -> Saved:
@@ -131,19 +147,6 @@ def at_revision(draft: Draft, number: int) -> dict[str, Any] | None:
     """The definition as it was at a revision, while that is kept."""
     found = _revision(draft, number)
     return found.definition if found else None
-
-
-def _begin(workflow: Workflow) -> Draft:
-    """Two requests may come here at once: the second finds the row of the first."""
-    live = workflow.live_version
-    definition = live.definition if live else {**BLANK, "name": workflow.name}
-    try:
-        with transaction.atomic():
-            draft = Draft.objects.create(workflow=workflow, definition=definition, updated_by=workflow.created_by)
-            Revision.objects.create(draft=draft, number=1, definition=definition, created_by=workflow.created_by)
-    except IntegrityError:
-        pass
-    return Draft.objects.select_related("updated_by").get(workflow=workflow)
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:

@@ -7,6 +7,7 @@ the list of a lane.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +18,11 @@ from runtime.triggers import trigger_kinds
 
 from .editing.places import ERROR_LANE, holds_body, label_of
 from .editing.triggers import trigger_label
+from .forms.conditions import decompose
 from .sequences import longest_common
+
+
+_HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +185,28 @@ class _Painter:
         )
 
 
+def _last_name(hole: re.Match[str]) -> str:
+    """`{{ steps.qualify.output.score }}` -> `‹score›`: a card has room for what a value is, not for where it comes from."""
+    names = re.findall(r"[A-Za-z_]\w*", hole[1])
+    return f"‹{names[-1]}›" if names else "‹…›"
+
+
 def _line(kind: Any, config: dict[str, Any]) -> str:
     """A plug-in's line must not take the canvas down: a config in the middle of being written may be anything."""
     try:
-        return str(kind.line(config))
+        return _HOLE.sub(_last_name, str(kind.line(config)))
     except Exception:  # noqa: BLE001
         return str(kind.summary)
 
 
 def _condition_line(step: dict[str, Any]) -> str:
-    rules = sum(bool(branch.get("when")) for branch in step.get("branches") or [])
+    rules = sum(_count_rules(branch["when"]) for branch in step.get("branches") or [] if branch.get("when"))
     return f"Condition · {rules} rule{'' if rules == 1 else 's'}" if rules else "Condition · no rule yet"
+
+
+def _count_rules(expression: str) -> int:
+    rules = decompose(expression)
+    return sum(1 for _ in rules.each()) if rules else 1
 
 
 def _again(step: dict[str, Any]) -> str:

@@ -65,9 +65,8 @@ def _load(team: Team, one: Example, user: Any) -> Workflow | None:
     if Workflow.objects.filter(team=team, versions__note=_note(one)).exists():
         return None
     workflow = Workflow.objects.create(team=team, name=one.definition["name"], created_by=user)
+    drafts.begin(workflow, one.definition, user=user)
     publish(workflow, one.definition, note=_note(one), user=user)
-    workflow.refresh_from_db()
-    drafts.load(workflow)
     return workflow
 
 

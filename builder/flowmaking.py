@@ -17,21 +17,18 @@ LONGEST_NAME = 200
 
 
 @transaction.atomic
-def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | None = None, label: str = "Made") -> Workflow:
+def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | None = None) -> Workflow:
     """A flow with a draft, not published. The definition's name becomes `name`. Raises EditError for one of no sound shape."""
     name = name.strip()[:LONGEST_NAME] or "New flow"
     workflow = Workflow.objects.create(team=team, name=name, created_by=user)
-    if definition is not None:
-        drafts.save(workflow, {**definition, "name": name}, revision=None, user=user, label=label)
-    else:
-        drafts.load(workflow)
+    drafts.begin(workflow, {**(definition or drafts.BLANK), "name": name}, user=user)
     record("make_flow", f"workflow:{workflow.pk}", actor=user, team_id=team.pk, detail={"name": name})
     return workflow
 
 
 def duplicate_flow(workflow: Workflow, *, user: Any) -> Workflow:
     definition = deepcopy(drafts.load(workflow).definition)
-    return make_flow(workflow.team, f"{workflow.name} (copy)", user=user, definition=definition, label="Copied")
+    return make_flow(workflow.team, f"{workflow.name} (copy)", user=user, definition=definition)
 
 
 @transaction.atomic

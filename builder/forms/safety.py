@@ -17,7 +17,7 @@ from runtime.steps import step_types
 from runtime.steps.base import StepType
 
 from ..fields import ConfigField
-from ..templatetags.formats import duration as in_words
+from ..templatetags.formats import duration
 from .base import FieldError, Offer, Shown
 from .setup import setup_fields, show, spec_for, with_problems
 from .widgets import widget_for
@@ -139,6 +139,11 @@ def latest_times(policy: RetryPolicy) -> list[float]:
 
 def told(policy: RetryPolicy) -> str:
     return "Attempts at the latest after " + ", ".join(in_words(time) for time in latest_times(policy)[:8]) + ", then it gives up"
+
+
+def in_words(seconds: float) -> str:
+    """`0 s`, `1.5 s`, `1 m 10 s`: whole seconds without a point."""
+    return f"{seconds:g} s" if seconds < 60 else duration(seconds)
 
 
 def worst_case(policy: RetryPolicy, timeout: float) -> float:

@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from .json_in_order import JsonInOrder
+
 
 class Draft(models.Model):
     """One per workflow. `revision` is the number of the newest Revision, and the lock: an edit names the revision that it
@@ -13,7 +15,7 @@ class Draft(models.Model):
 
     workflow = models.OneToOneField("runtime.Workflow", models.CASCADE, primary_key=True, related_name="draft")
     revision = models.IntegerField(default=1)
-    definition = models.JSONField()
+    definition = JsonInOrder()
     updated_at = models.DateTimeField(db_default=Now())
     updated_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
 
@@ -34,7 +36,7 @@ class Revision(models.Model):
 
     draft = models.ForeignKey(Draft, models.CASCADE, related_name="revisions")
     number = models.IntegerField()
-    definition = models.JSONField()
+    definition = JsonInOrder()
     label = models.TextField(default="")
     key = models.CharField(max_length=40, blank=True, default="")
     undo = models.IntegerField(null=True, blank=True)

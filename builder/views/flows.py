@@ -53,7 +53,7 @@ def flow_new(request: HttpRequest) -> HttpResponse:
     if chosen and definition is None:
         raise Http404("There is no such example.")
     name = request.POST.get("name", "").strip() or (definition["name"] if definition else "New flow")
-    workflow = make_flow(team, name, user=request.user, definition=definition, label="From an example")
+    workflow = make_flow(team, name, user=request.user, definition=definition)
     return _to(workflow)
 
 
@@ -67,7 +67,7 @@ def flow_import(request: HttpRequest) -> HttpResponse:
         definition = loads_strict(file.read(), root="file")
         if not isinstance(definition, dict):
             raise EditError("The file holds no flow.")
-        workflow = make_flow(team, str(definition.get("name") or "Imported flow"), user=request.user, definition=definition, label="Imported")
+        workflow = make_flow(team, str(definition.get("name") or "Imported flow"), user=request.user, definition=definition)
     except (BadJson, EditError) as wrong:
         messages.error(request, f"Nothing was imported. {wrong}")
         return redirect("flows")

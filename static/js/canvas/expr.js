@@ -44,14 +44,14 @@ class Expr extends HTMLElement {
     editor.setAttribute("role", "textbox");
     editor.setAttribute("aria-multiline", this.lines);
     const label = this.control.id && document.querySelector(`label[for="${CSS.escape(this.control.id)}"]`);
-    editor.setAttribute("aria-label", label?.textContent.trim() || this.control.getAttribute("aria-label") || "Value");
+    editor.setAttribute("aria-label", (label && label.textContent.trim()) || this.control.getAttribute("aria-label") || "Value");
     if (this.control.hasAttribute("aria-describedby")) editor.setAttribute("aria-describedby", this.control.getAttribute("aria-describedby"));
     const fixed = this.control.readOnly || this.control.matches(":disabled");
     editor.contentEditable = fixed ? "false" : "true";
     editor.spellcheck = !this.hasAttribute("data-expression") && this.lines;
     editor.dataset.placeholder = this.control.placeholder;
     if (this.hasAttribute("data-expression")) editor.classList.add("mono");
-    label?.addEventListener("click", () => editor.focus());
+    if (label) label.addEventListener("click", () => editor.focus());
     return editor;
   }
 

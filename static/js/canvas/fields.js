@@ -43,11 +43,6 @@ function clearRefusal(place) {
   }
 }
 
-/* Enter in a line of text means "done", as leaving it does. */
-document.addEventListener("keydown", event => {
-  if (event.key === "Enter" && event.target.matches?.("#panel input.input, #panel .insp__name")) event.target.dispatchEvent(new Event("change", { bubbles: true }));
-});
-
 document.addEventListener("field:changed", event => {
   if (!readonly()) sendField(event.target.closest("[data-field]"));
 });

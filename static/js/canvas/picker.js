@@ -73,10 +73,12 @@ class Picker extends HTMLElement {
   #filter() {
     const word = this.input.value.trim().toLowerCase();
     const category = this.querySelector("[data-category][aria-current]")?.dataset.category ?? "";
+    const often = [...this.querySelectorAll('.pick[data-category=""]')].map(pick => pick.dataset.type);
     for (const pick of this.querySelectorAll(".pick")) {
       const suggested = pick.dataset.category === "";
-      const fits = word ? !suggested && word.split(/\s+/).every(part => pick.dataset.words.includes(part)) : category ? pick.dataset.category === category : true;
-      pick.hidden = !fits;
+      if (word) pick.hidden = suggested || !word.split(/\s+/).every(part => pick.dataset.words.includes(part));
+      else if (category) pick.hidden = pick.dataset.category !== category;
+      else pick.hidden = !suggested && often.includes(pick.dataset.type);
     }
     for (const heading of this.querySelectorAll("[data-heading]")) heading.hidden = Boolean(word || category);
     this.querySelector("[data-nothing]").hidden = this.shown.length > 0;
