@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -91,7 +91,7 @@ def act_on_runs(request: HttpRequest) -> HttpResponse:
     """Requeue or cancel the chosen runs, or all that a filter finds. Says how many, and of how many."""
     act = {"requeue": acts.requeue, "cancel": acts.cancel}.get(request.POST.get("act", ""))
     if act is None:
-        raise PermissionDenied("That is not something that can be done to many runs at once.")
+        raise BadRequest("That is not something that can be done to many runs at once.")
     found = runlist.chosen(request.user, request.POST, MOST_AT_ONCE)
     done = sum(bool(act(pk, user=request.user)) for pk in found)
     word = "Requeued" if act is acts.requeue else "Cancelled"
