@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
-from ninja import Query, Router
+from ninja import Query, Router, Status
 
 from builder.access import get_run, get_workflow, runs_for
 from runtime import acts
@@ -32,7 +32,7 @@ State = Literal["open", "attention", "succeeded", "failed", "cancelled"]
     "/workflows/{int:workflow_id}/runs", response={201: StartedOut, 200: StartedOut, 409: ErrorOut, 422: ErrorOut},
     summary="Start a run", **guarded("start_run"),
 )
-def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> tuple[int, dict[str, Any]]:
+def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> Status:
     """201 and a new run; 200 and the old one when this idempotency key started it; 409 when that was with other input."""
     workflow = get_workflow(request.user, workflow_id, request.role)
     if workflow.live_version is None:
@@ -51,7 +51,8 @@ def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> tuple[in
         input_hash=hashlib.sha256(text.encode()).hexdigest() if data.idempotency_key else "",
         user=request.user,
     )
-    return 201 if started.created else 200, {"run": started.run_id, "url": _url(started.run_id), "created": started.created}
+    answer = {"run": started.run_id, "url": _url(started.run_id), "created": started.created}
+    return Status(201 if started.created else 200, answer)
 
 
 @router.get("/runs", response=RunPage, summary="List runs", **guarded("list_runs"))

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.http import Http404, HttpRequest
 from django.urls import reverse
-from ninja import Query, Router
+from ninja import Query, Router, Status
 
 from builder import dataflow, drafts
 from builder.access import get_workflow, teams_for, workflows_for
@@ -43,24 +43,24 @@ def list_workflows(request: HttpRequest, cursor: Cursor = None, limit: Limit = 5
 
 
 @router.post("/workflows", response={201: WorkflowOut}, summary="Make an empty workflow", **guarded("create_workflow"))
-def create_workflow(request: HttpRequest, data: WorkflowIn) -> tuple[int, dict[str, Any]]:
+def create_workflow(request: HttpRequest, data: WorkflowIn) -> Status:
     workflow = Workflow.objects.create(team=_team(request, data.team), name=data.name, created_by=request.user)
     drafts.load(workflow)
-    return 201, _shown(workflow)
+    return Status(201, _shown(workflow))
 
 
 @router.post(
     "/workflows/import", response={201: WorkflowOut, 422: ErrorOut}, summary="Make a workflow from a definition",
     **guarded("import_workflow"),
 )
-def import_workflow(request: HttpRequest, data: ImportIn) -> tuple[int, dict[str, Any]]:
+def import_workflow(request: HttpRequest, data: ImportIn) -> Status:
     """All problems are listed and nothing is saved unless there is none that blocks. The result is a draft."""
     team = _team(request, data.team)
     _require_sound(data.definition)
     with transaction.atomic():
         workflow = Workflow.objects.create(team=team, name=data.definition["name"], created_by=request.user)
         drafts.save(workflow, data.definition, revision=None, user=request.user, label="Imported")
-    return 201, _shown(workflow)
+    return Status(201, _shown(workflow))
 
 
 @router.get("/workflows/{int:workflow_id}", response=WorkflowOut, summary="Get a workflow", **guarded("get_workflow"))
@@ -104,14 +104,14 @@ def put_draft(request: HttpRequest, workflow_id: int, data: DraftIn) -> dict[str
     "/workflows/{int:workflow_id}/publish", response={201: VersionOut, 409: ErrorOut, 422: ErrorOut},
     summary="Publish the draft", **guarded("publish_workflow"),
 )
-def publish_workflow(request: HttpRequest, workflow_id: int, data: PublishIn) -> tuple[int, Version]:
+def publish_workflow(request: HttpRequest, workflow_id: int, data: PublishIn) -> Status:
     """The draft becomes the next version, and new runs start on it. Runs in flight finish on theirs."""
     workflow = get_workflow(request.user, workflow_id, request.role)
     draft = drafts.load(workflow)
     if data.revision is not None and data.revision != draft.revision:
         raise drafts.StaleRevision(draft, data.revision)
     _require_sound(draft.definition)
-    return 201, publish(workflow, draft.definition, note=data.note, user=request.user)
+    return Status(201, publish(workflow, draft.definition, note=data.note, user=request.user))
 
 
 def _team(request: HttpRequest, name: str | None) -> Team:
