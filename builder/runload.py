@@ -38,7 +38,7 @@ order by finished_at limit 1
 """
 # How many items an ended loop had: its last chunk tells.
 LENGTH = """
-select n * 100 + jsonb_array_length(items) from frame_chunk where run_id = %(run)s and path = %(path)s
+select n * 100 + json_array_length(items) from frame_chunk where run_id = %(run)s and path = %(path)s
 order by take desc, n desc limit 1
 """
 # Whether anything changed that the page could show: one row, read by keys.

@@ -9,7 +9,7 @@ with parked as (
 ), asked as (
     insert into wait (run_id, scope, path, take, kind, n, state, data, created_at)
     select run_id, '', '', 1, 'person', coalesce((select max(n) from wait w where w.run_id = parked.run_id and w.path = ''), 0) + 1,
-           'open', jsonb_build_object('reason', 'quarantine', 'deaths', deaths), holdfast_now() from parked
+           'open', json_build_object('reason', 'quarantine', 'deaths', deaths), holdfast_now() from parked
 ), told as (
     insert into log_line (run_id, path, level, text, at)
     select run_id, '', 'error', 'Quarantined: its worker died ' || deaths || ' times while it ran nothing else.', holdfast_now()
@@ -26,7 +26,7 @@ with lacking as materialized (
     join version v on v.id = d.version_id
     cross join lateral (
         select min(t #>> '{}') as type
-        from jsonb_path_query(v.definition, 'strict $.**.steps[*].type') t
+        from jsonb_path_query(v.definition::jsonb, 'strict $.**.steps[*].type') t
         where not exists (select from worker where ended_at is null and beat_at > clock_timestamp() - interval '15 seconds'
                           and t #>> '{}' = any(step_types))
     ) missing

@@ -71,11 +71,11 @@ ROWS: dict[str, Statement] = {
     # A call is about to be made.
     "attempt": Statement("bigint text text int int text bigint text", """
 insert into attempt (run_id, scope, path, take, n, operation, token, request, started_at)
-select run_id, scope, path, take, n, operation, token, request::jsonb, holdfast_now()
+select run_id, scope, path, take, n, operation, token, request::json, holdfast_now()
 from {rows} as r(run_id, scope, path, take, n, operation, token, request)"""),
     # How a call ended. The first word counts.
     "settle": Statement("bigint text text int int text text text numeric int int", """
-update attempt a set outcome = r.outcome, response = r.response::jsonb, error = r.error, cost = r.cost,
+update attempt a set outcome = r.outcome, response = r.response::json, error = r.error, cost = r.cost,
     tokens_in = r.tokens_in, tokens_out = r.tokens_out, ended_at = holdfast_now()
 from {rows} as r(run_id, scope, path, take, n, outcome, response, error, cost, tokens_in, tokens_out)
 where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
@@ -83,11 +83,11 @@ where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take =
     # What a step gave.
     "result": Statement("bigint text text int text text text text bigint numeric timestamptz", """
 insert into step_result (run_id, scope, path, take, step, state, output, error, token, cost, started_at, finished_at, superseded)
-select run_id, scope, path, take, step, state, output::jsonb, error::jsonb, token, cost, started_at, holdfast_now(), false
+select run_id, scope, path, take, step, state, output::json, error::jsonb, token, cost, started_at, holdfast_now(), false
 from {rows} as r(run_id, scope, path, take, step, state, output, error, token, cost, started_at)"""),
     "log": Statement("bigint text text text text", """
 insert into log_line (run_id, path, level, text, data, at)
-select run_id, path, level, text, data::jsonb, holdfast_now()
+select run_id, path, level, text, data::json, holdfast_now()
 from {rows} as r(run_id, path, level, text, data)"""),
     # Where a loop or a parallel stands.
     "frame": Statement("bigint text int text int int text int int", """
@@ -112,17 +112,17 @@ delete from frame f using r where f.run_id = r.run_id and not starts_with(f.path
     # A hundred items of a loop.
     "chunk": Statement("bigint text int int text", """
 insert into frame_chunk (run_id, path, take, n, items)
-select run_id, path, take, n, items::jsonb from {rows} as r(run_id, path, take, n, items)"""),
+select run_id, path, take, n, items::json from {rows} as r(run_id, path, take, n, items)"""),
     # What one iteration gave to `collect`. Its last owner may have written it and died before the frame's next row.
     "value": Statement("bigint text int int text", """
 insert into frame_value (run_id, path, take, index, value)
-select run_id, path, take, index, value::jsonb from {rows} as r(run_id, path, take, index, value)
+select run_id, path, take, index, value::json from {rows} as r(run_id, path, take, index, value)
 on conflict do nothing"""),
     # A step parks. The due time is reckoned by business time.
     "wait": Statement("bigint text text int text int float8 timestamptz text", """
 insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)
 select run_id, scope, path, take, kind, n, 'open',
-       coalesce(until, holdfast_now() + make_interval(secs => after)), data::jsonb, holdfast_now()
+       coalesce(until, holdfast_now() + make_interval(secs => after)), data::json, holdfast_now()
 from {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
 returning run_id, id, path, take, kind, n, state, outcome, due_at""", """
 select w.run_id, w.id, w.path, w.take, w.kind, w.n, w.state, w.outcome, w.due_at
@@ -140,14 +140,14 @@ with kept as (
     update signal s set wait_id = kept.wait_id from kept where s.id = kept.id
 )
 update wait w set state = 'resolved', resolved_at = holdfast_now(),
-    outcome = jsonb_build_object('by', 'signal', 'payload', kept.payload)
+    outcome = json_build_object('by', 'signal', 'payload', kept.payload)
 from kept where w.id = kept.wait_id returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, path) on w.run_id = r.run_id and w.path = r.path
 where w.kind = 'callback' and w.state = 'resolved'"""),
     # The question of an approval.
     "approval": Statement("bigint text text int int text text text text text text int text", """
 insert into approval (wait_id, run_id, subject, message, details, form, effects, policy, needed, on_expired)
-select w.id, r.run_id, r.subject, r.message, r.details::jsonb, r.form::jsonb, r.effects::jsonb, r.policy, r.needed, r.on_expired
+select w.id, r.run_id, r.subject, r.message, r.details::json, r.form::json, r.effects::json, r.policy, r.needed, r.on_expired
 from {rows} as r(run_id, scope, path, take, n, subject, message, details, form, effects, policy, needed, on_expired)
 join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
     and w.n = r.n"""),
@@ -167,7 +167,7 @@ on conflict (run_id, path, take, kind, recipient, occurrence) do nothing"""),
     # Waits whose time has come, while their run is held.
     "due": Statement("bigint bigint", """
 update wait w set state = 'resolved', resolved_at = holdfast_now(),
-    outcome = jsonb_build_object('by', 'due', 'at', w.due_at)
+    outcome = json_build_object('by', 'due', 'at', w.due_at)
 from {rows} as r(run_id, id) where w.id = r.id and w.state = 'open' and w.due_at <= (select holdfast_now())
 returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, id) on w.id = r.id where w.state = 'resolved'"""),
@@ -198,7 +198,7 @@ with closed as (
     where d.run_id = r.run_id and d.token = r.token
     returning r.*
 )
-update run set state = closed.state, output = closed.output::jsonb, error = closed.error::jsonb, title = closed.title,
+update run set state = closed.state, output = closed.output::json, error = closed.error::jsonb, title = closed.title,
     started_at = coalesce(run.started_at, closed.started_at), ended_at = holdfast_now()
 from closed where run.id = closed.run_id"""),
     "unwait": Statement("bigint text", """

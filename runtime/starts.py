@@ -17,7 +17,7 @@ INSERT_RUNS = """
 with fresh as (
     insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
                      created_at, started_by_id, rerun_of_id)
-    select %(workflow)s, %(version)s, %(trigger)s, item.key, item.hash, item.input::jsonb, 'open', '', %(test)s,
+    select %(workflow)s, %(version)s, %(trigger)s, item.key, item.hash, item.input::json, 'open', '', %(test)s,
            holdfast_now(), %(user)s, %(rerun_of)s
     from unnest(%(keys)s::text[], %(hashes)s::text[], %(inputs)s::text[]) as item(key, hash, input)
     on conflict (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null do nothing

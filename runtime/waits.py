@@ -17,7 +17,7 @@ from .doorbell import ring_after_commit
 LOCK = "select state from dispatch where run_id = %s for no key update"
 # Open -> resolved, once.
 RESOLVE = """
-update wait set state = 'resolved', outcome = %s::jsonb, resolved_at = holdfast_now()
+update wait set state = 'resolved', outcome = %s::json, resolved_at = holdfast_now()
 where id = %s and state = 'open' returning run_id
 """
 # Tell whoever advances the run: an owner by the count of wakes, everybody by the due time.
@@ -28,7 +28,7 @@ update dispatch set wakes = wakes + 1,
 where run_id = %s
 """
 KEEP_SIGNAL = """
-insert into signal (run_id, path, dedupe, payload, received_at) values (%s, %s, %s, %s::jsonb, holdfast_now())
+insert into signal (run_id, path, dedupe, payload, received_at) values (%s, %s, %s, %s::json, holdfast_now())
 on conflict (run_id, path, dedupe) do nothing returning id
 """
 OPEN_CALLBACK = "select id from wait where run_id = %s and path = %s and kind = 'callback' and state = 'open'"

@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from ..clock import BusinessNow
 from ..states import UNFINISHED, DispatchState, RunState, values
+from .json_in_order import JsonInOrder
 
 
 class Run(models.Model):
@@ -22,11 +23,11 @@ class Run(models.Model):
     trigger_key = models.CharField(max_length=64)
     idempotency_key = models.TextField(null=True, blank=True)
     input_hash = models.CharField(max_length=64, blank=True, default="")
-    input = models.JSONField(default=dict)
+    input = JsonInOrder(default=dict)
     state = models.CharField(max_length=10, default=RunState.OPEN)
     title = models.TextField(blank=True, default="")
     test = models.BooleanField(default=False)
-    output = models.JSONField(null=True, blank=True)
+    output = JsonInOrder(null=True, blank=True)
     error = models.JSONField(null=True, blank=True)
     cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
     created_at = models.DateTimeField(db_default=BusinessNow())
@@ -129,7 +130,7 @@ class FrameChunk(models.Model):
     path = models.TextField(db_collation="C")
     take = models.IntegerField()
     n = models.IntegerField()
-    items = models.JSONField()
+    items = JsonInOrder()
 
     class Meta:
         db_table = "frame_chunk"
@@ -143,7 +144,7 @@ class FrameValue(models.Model):
     path = models.TextField(db_collation="C")
     take = models.IntegerField()
     index = models.IntegerField()
-    value = models.JSONField(null=True)
+    value = JsonInOrder(null=True)
 
     class Meta:
         db_table = "frame_value"

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from ..clock import BusinessNow
 from ..states import AttemptOutcome, StepState, values
+from .json_in_order import JsonInOrder
 
 
 class StepResult(models.Model):
@@ -23,7 +24,7 @@ class StepResult(models.Model):
     take = models.IntegerField()
     step = models.TextField()
     state = models.CharField(max_length=9)
-    output = models.JSONField(null=True)
+    output = JsonInOrder(null=True)
     error = models.JSONField(null=True)
     token = models.BigIntegerField()
     cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
@@ -47,8 +48,8 @@ class Attempt(models.Model):
     n = models.IntegerField()
     operation = models.TextField(default="call")
     token = models.BigIntegerField()
-    request = models.JSONField(null=True)
-    response = models.JSONField(null=True)
+    request = JsonInOrder(null=True)
+    response = JsonInOrder(null=True)
     outcome = models.CharField(max_length=8, null=True)
     error = models.TextField(null=True)
     cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
@@ -74,7 +75,7 @@ class LogLine(models.Model):
     at = models.DateTimeField(db_default=BusinessNow())
     level = models.CharField(max_length=7, default="info")
     text = models.TextField()
-    data = models.JSONField(null=True)
+    data = JsonInOrder(null=True)
 
     class Meta:
         db_table = "log_line"

@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from ..clock import BusinessNow
 from ..states import WaitKind, WaitState, values
+from .json_in_order import JsonInOrder
 
 
 class Wait(models.Model):
@@ -25,8 +26,8 @@ class Wait(models.Model):
     n = models.IntegerField(default=1)
     state = models.CharField(max_length=9, default=WaitState.OPEN)
     due_at = models.DateTimeField(null=True, blank=True)
-    data = models.JSONField(default=dict)
-    outcome = models.JSONField(null=True, blank=True)
+    data = JsonInOrder(default=dict)
+    outcome = JsonInOrder(null=True, blank=True)
     created_at = models.DateTimeField(db_default=BusinessNow())
     resolved_at = models.DateTimeField(null=True, blank=True)
 
@@ -54,7 +55,7 @@ class Signal(models.Model):
     run_id = models.BigIntegerField()
     path = models.TextField(db_collation="C")
     dedupe = models.TextField()
-    payload = models.JSONField(null=True)
+    payload = JsonInOrder(null=True)
     received_at = models.DateTimeField(db_default=BusinessNow())
     wait = models.ForeignKey(Wait, models.SET_NULL, null=True, blank=True, related_name="signals")
 
@@ -71,9 +72,9 @@ class Approval(models.Model):
     run_id = models.BigIntegerField(db_index=True)
     subject = models.TextField()
     message = models.TextField(blank=True, default="")
-    details = models.JSONField(default=list)
-    form = models.JSONField(default=list)
-    effects = models.JSONField(default=dict)
+    details = JsonInOrder(default=list)
+    form = JsonInOrder(default=list)
+    effects = JsonInOrder(default=dict)
     policy = models.CharField(max_length=8, default="any")
     needed = models.IntegerField(default=1)
     on_expired = models.CharField(max_length=8, default="reject")
@@ -108,7 +109,7 @@ class Decision(models.Model):
     decided_by = models.TextField()
     answer = models.CharField(max_length=7)
     comment = models.TextField(blank=True, default="")
-    form = models.JSONField(default=dict)
+    form = JsonInOrder(default=dict)
     address = models.GenericIPAddressField(null=True, blank=True)
     decided_at = models.DateTimeField(db_default=BusinessNow())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from .json_in_order import JsonInOrder
 
 
 class Workflow(models.Model):
@@ -31,7 +32,7 @@ class Version(models.Model):
     workflow = models.ForeignKey(Workflow, models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField(null=True, blank=True)
     format = models.PositiveSmallIntegerField(default=1)
-    definition = models.JSONField()
+    definition = JsonInOrder()
     hash = models.CharField(max_length=64)
     note = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -34,7 +34,7 @@ begin
         return old;
     end if;
     if (old.workflow_id, old.number, old.format, old.hash) is distinct from (new.workflow_id, new.number, new.format, new.hash)
-       or old.definition is distinct from new.definition then
+       or old.definition::text is distinct from new.definition::text then
         raise exception 'version % is published and cannot be changed', old.id using errcode = 'HF010';
     end if;
     return new;
