@@ -137,8 +137,8 @@ VIEWS: dict[str, Rule] = {
     "api:list_steps": VIEWER,
     "api:cancel_run": OPERATOR,
     "api:requeue_run": OPERATOR,
-    "api:list_approvals": VIEWER,
-    "api:decide_approval": VIEWER,
+    "api:list_approvals": SIGNED_IN,
+    "api:decide_approval": SIGNED_IN,
     # The design system on one page
     "gallery": SUPERUSER,
     # Django's admin knows no teams

@@ -1,0 +1,99 @@
+"""Health: what is well, what is not, and nothing that should not be told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+
+from tests.builder import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def look(path: str = "/healthz") -> tuple[int, dict]:
+    response = Client().get(path)
+    assert "no-store" in response["Cache-Control"] or "no-cache" in response["Cache-Control"]
+    return response.status_code, response.json()
+
+
+def beat(worker, seconds_ago: float) -> None:
+    """Beats are the wall clock's, so the row is made older and the clock is left alone."""
+    with connection.cursor() as cursor:
+        cursor.execute("update worker set beat_at = clock_timestamp() - make_interval(secs => %s) where id = %s", [seconds_ago, worker.pk])
+
+
+def test_without_a_worker_it_is_not_well_and_says_what_to_do():
+    status, told = look()
+    assert (status, told["ok"], told["workers"]["ok"]) == (503, False, False)
+    assert "qcluster" in told["workers"]["message"]
+    assert told["database"]["ok"] and told["migrations"]["ok"]
+
+
+def test_with_a_worker_alive_it_is_well():
+    beat(factories.worker(in_flight=3), 2)
+    status, told = look()
+    assert (status, told["ok"]) == (200, True)
+    assert (told["workers"]["alive"], told["workers"]["in_flight"]) == (1, 3)
+    assert told["due_runs"] == {"ok": True, "waiting": 0, "oldest_seconds": 0}
+
+
+@pytest.mark.parametrize(("seconds", "alive"), [(14, 1), (16, 0)])
+def test_a_worker_is_alive_for_fifteen_seconds_after_its_beat(seconds, alive):
+    beat(factories.worker(), seconds)
+    assert look()[1]["workers"]["alive"] == alive
+
+
+def test_a_worker_that_has_ended_or_is_stopping_takes_no_more_runs():
+    ended, stopping = factories.worker(), factories.worker(stopping=True)
+    ended.ended_at = ended.beat_at
+    ended.save()
+    for worker in (ended, stopping):
+        beat(worker, 1)
+    assert look()[0] == 503
+
+
+def test_the_oldest_due_run_is_told_and_is_no_illness(clock):
+    beat(factories.worker(), 1)
+    run = factories.run(dispatch="ready")
+    with connection.cursor() as cursor:
+        cursor.execute("update dispatch set due_at = holdfast_now() where run_id = %s", [run.pk])
+    clock.advance(seconds=90)
+    status, told = look()
+    assert status == 200
+    assert told["due_runs"]["waiting"] == 1
+    assert 90 <= told["due_runs"]["oldest_seconds"] < 120
+
+
+def test_a_web_process_is_ready_without_workers():
+    status, told = look("/readyz")
+    assert (status, set(told)) == (200, {"ok", "database", "migrations"})
+
+
+def test_missing_migrations_are_told():
+    from builder import health
+
+    with connection.cursor() as cursor:
+        cursor.execute("delete from django_migrations where app = 'builder'")
+    before, health._all_applied = health._all_applied, False
+    try:
+        status, told = look()
+        assert (status, told["migrations"]["ok"]) == (503, False)
+        assert told["migrations"]["missing"] >= 1
+    finally:
+        health._all_applied = before
+
+
+def test_nothing_secret_is_told():
+    beat(factories.worker(), 1)
+    text = json.dumps(look()[1])
+    database = connection.settings_dict
+    for secret in (settings.SECRET_KEY, database["NAME"], database["HOST"], database["USER"], "host-1"):
+        assert secret not in text
+
+
+def test_it_only_answers_questions():
+    assert Client().post("/healthz").status_code == 405
