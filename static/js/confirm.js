@@ -1,5 +1,6 @@
 /* <hf-confirm question="Cancel run 48,213?" text="…" yes="Cancel run" no="Keep running"> around a form:
-   asks before the form is sent, be it by the browser or by htmx. Without script the form simply works. */
+   asks before the form is sent, be it by the browser or by htmx. Without script the form simply works.
+   only="[value=cancel]" asks for that button of the form alone. */
 
 class Confirm extends HTMLElement {
   #agreed = false;
@@ -13,9 +14,10 @@ class Confirm extends HTMLElement {
       this.#agreed = false;
       return;
     }
+    const { target: form, submitter } = event;
+    if (this.hasAttribute("only") && !submitter?.matches(this.getAttribute("only"))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    const { target: form, submitter } = event;
     this.#openDialog().addEventListener("close", ({ target: dialog }) => {
       if (dialog.returnValue !== "yes") return;
       this.#agreed = true;

@@ -50,7 +50,7 @@ let tab = "";
 document.addEventListener("tab:selected", event => { tab = event.target.id; });
 
 function reselect() {
-  const button = tab && document.getElementById(tab);
+  const button = document.getElementById(tab);
   if (button?.getAttribute("aria-selected") === "false") button.click();
 }
 

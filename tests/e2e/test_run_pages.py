@@ -1,0 +1,252 @@
+"""The pages of operators and approvers in a real browser, under the policy that is served: live, by keyboard, on a phone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from runtime.models import Decision, Dispatch, Run
+from tests.builder import factories
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
+DEAL = "hot/yes/meanwhile/outreach/deal"
+TWO_DAYS = "hot/yes/meanwhile/warm/two_days"
+
+
+@pytest.fixture(autouse=True)
+def recent(monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=10))
+
+
+@pytest.fixture
+def complaints(page) -> list[str]:
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
+    return found
+
+
+@pytest.fixture
+def desk(page, live_server, complaints):
+    """A browser in which an operator is signed in; in the end it must have had nothing to complain about."""
+    client = Client()
+    client.force_login(factories.user("operator", name="ines", first_name="Ines", last_name="Carvalho"))
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    page.emulate_media(reduced_motion="reduce")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    yield page
+    assert complaints == []
+
+
+def lead(**more) -> Run:
+    """A run that has gone through the AI step and the condition."""
+    run = factories.run(factories.version(), **more)
+    factories.attempt(run, "qualify", 1, 0.1, 1.2, "refused", error="529 overloaded", response={"status": 529})
+    factories.attempt(run, "qualify", 2, 1.7, 4.8, request={"prompt": "Score this lead"}, response={"status": 200}, cost="0.0041")
+    factories.result(run, "qualify", 0.1, 4.8, output={"score": 82})
+    factories.result(run, "hot", 4.81, 4.82, output={"branch": "yes"})
+    factories.frame(run, "hot/yes/meanwhile", total=2, cursor=0, open=[], kind="parallel")
+    return run
+
+
+def waiting() -> Run:
+    run = lead()
+    factories.approval(factories.wait(run, APPROVE, "approval", 5, due=3 * 86_400))
+    factories.wait(run, TWO_DAYS, "timer", 5, due=2 * 86_400)
+    return run
+
+
+def barriers(page, complaints) -> list[str]:
+    """What axe finds. It injects styles, of which the browser complains: that is not our affair, and may come late."""
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    page.wait_for_timeout(100)
+    complaints[:] = [text for text in complaints if "style" not in text]
+    return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found]
+
+
+def overflow(page) -> int:
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+def test_choosing_a_step_shows_it_and_the_address_remembers(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    expect(desk.get_by_role("heading", name="Approve VIP outreach")).to_be_visible()
+    desk.get_by_role("link", name="Qualify lead").click()
+    panel = desk.get_by_label("Step: Qualify lead")
+    expect(panel.locator("#p-input").get_by_text("Score this lead")).to_be_visible()
+    panel.get_by_role("tab", name="Attempts").click()
+    expect(panel.get_by_text("529 overloaded")).to_be_visible()
+    assert "step=qualify" in desk.url
+    desk.reload()
+    expect(desk.get_by_label("Step: Qualify lead")).to_be_visible()
+
+
+def test_the_arrow_keys_walk_the_steps_and_lanes_unfold(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_role("link", name="New lead").focus()
+    desk.keyboard.press("ArrowDown")
+    expect(desk.get_by_role("link", name="Qualify lead")).to_be_focused()
+    later = desk.get_by_role("link", name="Wait a week")
+    expect(later).to_be_hidden()
+    desk.get_by_role("button", name="Fold No lane").click()
+    expect(later).to_be_visible()
+    desk.get_by_role("button", name="Fold Score above 70?").click()
+    expect(desk.get_by_role("link", name="Approve VIP outreach")).to_be_hidden()
+
+
+def test_the_page_follows_the_run_without_a_reload(desk, live_server):
+    run = lead(dispatch="claimed")
+    factories.attempt(run, DEAL, 1, 20, None)
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_role("button", name="Fold No lane").click()
+    desk.get_by_role("tab", name="Log").click()
+    desk.evaluate("window.stayed = true")
+    factories.log(run, "The CRM took it", DEAL)
+    expect(desk.get_by_text("The CRM took it")).to_be_visible(timeout=10_000)
+    expect(desk.get_by_role("tab", name="Log")).to_have_attribute("aria-selected", "true")
+    expect(desk.get_by_role("link", name="Wait a week")).to_be_visible()
+    Dispatch.objects.filter(pk=run.pk).delete()
+    Run.objects.filter(pk=run.pk).update(state="succeeded", ended_at=timezone.now())
+    expect(desk.locator("#run-head .state")).to_have_text("Succeeded", timeout=10_000)
+    expect(desk.get_by_role("button", name="Cancel run")).to_have_count(0)
+    assert desk.evaluate("window.stayed")
+
+
+def test_updates_wait_while_somebody_types(desk, live_server):
+    run = lead(state="attention")
+    factories.attempt(run, DEAL, 1, 20, 22, "unknown", error="The worker was lost during the call.")
+    wait = factories.wait(run, DEAL, "person", 52, data={"reason": "uncertain", "attempt": 1, "error": "The worker was lost."})
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_text("It happened", exact=True).click()
+    field = desk.get_by_label("Output of the step")
+    field.fill('{"id": ')
+    factories.log(run, "Something else happened")
+    expect(desk.locator("hf-live[data-held]")).to_have_count(1, timeout=10_000)
+    expect(field).to_have_value('{"id": ')
+    field.press_sequentially("7}")
+    desk.get_by_role("button", name="Go on with this output").click()
+    expect(desk.get_by_text("Noted that it happened.")).to_be_visible()
+    wait.refresh_from_db()
+    assert wait.outcome["output"] == {"id": 7}
+
+
+def test_cancelling_asks_first_and_begins_on_the_safe_answer(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_role("button", name="Cancel run").click()
+    expect(desk.get_by_role("button", name="Keep running")).to_be_focused()
+    desk.keyboard.press("Enter")
+    run.refresh_from_db()
+    assert run.state == "open"
+    desk.get_by_role("button", name="Cancel run").click()
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.locator("#run-head .state")).to_have_text("Cancelled")
+
+
+def test_iterations_open_one_at_a_time_and_page_by_number(desk, live_server):
+    run = lead(dispatch="claimed")
+    factories.result(run, "hot/yes/meanwhile", 5, 6)
+    factories.frame(run, "each", total=32, cursor=14, open=[13], succeeded=13)
+    for index in range(13):
+        factories.result(run, f"each[{index}]/add", 6 + index, 6.5 + index, output={"n": index})
+    factories.attempt(run, "each[13]/add", 1, 30, None)
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    expect(desk.get_by_text("13 of 32", exact=True)).to_be_visible()
+    expect(desk.get_by_label("Step: Register attendee")).to_be_visible()
+    desk.get_by_role("link", name="Earlier iterations").click()
+    desk.get_by_role("link", name="Open Iteration 3 of 32").click()
+    desk.locator('tr[data-path="each[2]/add"]').get_by_role("link").click()
+    desk.get_by_role("tab", name="Output").click()
+    expect(desk.locator("#p-output").get_by_text('"n"')).to_be_visible()
+
+
+def test_choosing_runs_holds_the_list_and_acts_on_those_chosen(desk, live_server):
+    version = factories.version()
+    failed = [factories.run(version, state="failed", title=f"T{n}") for n in range(3)]
+    desk.goto(f"{live_server.url}/runs/?state=failed")
+    desk.get_by_label(f"Select run {failed[0].pk:,}").check()
+    desk.get_by_label(f"Select run {failed[1].pk:,}").check()
+    expect(desk.get_by_text("2 selected")).to_be_visible()
+    factories.run(version, state="failed", title="came later")
+    expect(desk.locator("hf-live[data-held]")).to_have_count(1, timeout=10_000)
+    desk.keyboard.press("Escape")
+    expect(desk.get_by_text("came later")).to_be_visible(timeout=10_000)
+    desk.get_by_label(f"Select run {failed[0].pk:,}").check()
+    desk.get_by_role("button", name="Requeue 1").click()
+    expect(desk.get_by_text("Requeued 1 run.")).to_be_visible()
+    assert list(Run.objects.filter(state="open").values_list("pk", flat=True)) == [failed[0].pk]
+
+
+def test_cancelling_chosen_runs_asks_first(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/")
+    desk.get_by_label(f"Select run {run.pk:,}").check()
+    desk.get_by_role("button", name="Cancel 1").click()
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.get_by_text("Cancelled 1 run.")).to_be_visible()
+
+
+def test_a_link_is_answered_on_a_phone_without_script(browser, live_server):
+    """Also that the browser's withheld origin is accepted: the page sends no referrer, so the browser sends no origin."""
+    run = waiting()
+    recipient = factories.Recipient.objects.get(approval__run_id=run.pk, address="dana@example.com")
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844})
+    phone = context.new_page()
+    phone.goto(f"{live_server.url}/a/{factories.token_of(recipient)}/")
+    box = phone.get_by_role("button", name="Approve").bounding_box()
+    assert box and box["y"] + box["height"] <= 844 and box["height"] >= 44
+    phone.get_by_label("Comment").fill("Good fit. Mention the fleet plan.")
+    phone.get_by_role("button", name="Approve").click()
+    expect(phone.get_by_role("heading", name="You approved this")).to_be_visible()
+    assert Decision.objects.get().comment == "Good fit. Mention the fleet plan."
+    context.close()
+
+
+def test_a_mail_opens_in_a_frame_that_can_do_nothing_and_its_link_leads_on(desk, live_server):
+    run = waiting()
+    payload = {"to": ["dana@example.com"], "subject": "VIP?", "text": "Please answer", "details": [], "others": [], "policy": "any"}
+    mail = factories.mail(run, kind="approval", path=APPROVE, state="sent", payload=payload, sent_at=timezone.now())
+    desk.goto(f"{live_server.url}/operations/mail/{mail.pk}/")
+    frame = desk.frame_locator("iframe")
+    expect(frame.get_by_role("link", name="Review and answer")).to_be_visible()
+    address = frame.get_by_role("link", name="Review and answer").get_attribute("href")
+    assert "/a/" in address
+
+
+PAGES = ("/runs/", "/runs/{run}/", "/runs/{run}/?step=trigger&tab=log", "/approvals/?all=1", "/approvals/{wait}/", "/operations/",
+         "/operations/mail/", "/connections/")  # fmt: skip
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits(desk, live_server, complaints, theme):
+    factories.Membership.objects.update(role="admin")
+    run = waiting()
+    uncertain = lead(state="attention")
+    factories.wait(uncertain, DEAL, "person", 52, data={"reason": "uncertain", "attempt": 1, "error": "lost"})
+    failed = lead(state="failed", ended=182, error={"path": DEAL, "step": "deal", "name": "Create deal", "message": "503 Service Unavailable"})
+    factories.mail(run)
+    factories.worker()
+    wait = factories.Wait.objects.get(run_id=run.pk, kind="approval")
+    desk.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    paths = [path.format(run=run.pk, wait=wait.pk) for path in PAGES] + [f"/runs/{uncertain.pk}/", f"/runs/{failed.pk}/"]
+    wrong = []
+    for path in paths:
+        desk.set_viewport_size({"width": 1440, "height": 900})
+        desk.goto(live_server.url + path)
+        wrong += [f"{path} {barrier}" for barrier in barriers(desk, complaints)]
+        for width in (1024, 390):
+            desk.set_viewport_size({"width": width, "height": 844})
+            wrong += [f"{path} overflows by {overflow(desk)} at {width}"] if overflow(desk) > 0 else []
+    assert wrong == []
+    complaints[:] = [text for text in complaints if "style" not in text]
