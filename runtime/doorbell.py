@@ -11,8 +11,9 @@ CHANNEL = "holdfast"
 
 
 def ring_after_commit(run_id: int | None = None) -> None:
-    """Ring once this transaction is durable; at once when there is none."""
-    transaction.on_commit(lambda: _ring(run_id))
+    """Ring once this transaction is durable; at once when there is none. A bell that fails is logged and no more: the
+    caller's work is committed, and an error would have it believe otherwise."""
+    transaction.on_commit(lambda: _ring(run_id), robust=True)
 
 
 def _ring(run_id: int | None) -> None:

@@ -24,6 +24,7 @@ from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from builder.progress import stage
+from builder.teams import ensure_default_team
 
 OLDEST_POSTGRES = 150000
 MIGRATION_LOCK = 0x486F6C64  # one deployment at a time; the number only has to be ours
@@ -75,7 +76,8 @@ def make_administrator() -> str:
     name = os.environ.get("HOLDFAST_ADMIN", "").strip() or "admin"
     given = os.environ.get("HOLDFAST_ADMIN_PASSWORD", "")
     password = given or secrets.token_urlsafe(12)
-    User.objects.create_superuser(username=name, email=os.environ.get("HOLDFAST_ADMIN_EMAIL", ""), password=password)
+    made = User.objects.create_superuser(username=name, email=os.environ.get("HOLDFAST_ADMIN_EMAIL", ""), password=password)
+    ensure_default_team(made)
     return f"{name}, with the password you set" if given else f"{name}, password {password} (shown only now)"
 
 
