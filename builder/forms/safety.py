@@ -171,7 +171,7 @@ def _header(step: Mapping[str, Any], kind: StepType) -> Shown | None:
         return None
     spec = spec_for(kind.Config, "config.idempotency_header")
     value = config.get("idempotency_header", spec.default)
-    return replace(show("config.idempotency_header", spec, value), title="Header")
+    return replace(show("config.idempotency_header", spec, value), title="Header", help="")
 
 
 def _check_fields(check: Mapping[str, Any], offer: Offer) -> list[Shown]:

@@ -1,4 +1,5 @@
 /* <hf-seg>: buttons that set one hidden value. <hf-modes>: two ways to edit the same value, and which one counts. */
+import { renew } from "hf/canvas/renew";
 
 class Seg extends HTMLElement {
   connectedCallback() {
@@ -16,20 +17,21 @@ class Seg extends HTMLElement {
   }
 }
 
+/* Showing the other way changes nothing; only typing there does. It is rendered anew, so that it shows what is saved. */
 class Modes extends HTMLElement {
   connectedCallback() {
-    this.addEventListener("click", event => {
+    this.addEventListener("click", async event => {
       const button = event.target.closest(".modes__seg button");
-      if (button && !button.disabled) this.#show(button.value);
+      if (!button || button.disabled) return;
+      const place = await renew(this.closest("[data-field]"));
+      place?.querySelector("hf-modes").show(button.value);
     });
   }
 
-  /* Showing the other way changes nothing; only typing there does. What it shows comes from the server, with the last save. */
-  #show(mode) {
+  show(mode) {
     this.querySelector("input[name=mode]").value = mode;
     for (const part of this.querySelectorAll(":scope > [data-mode]")) part.hidden = part.dataset.mode !== mode;
     for (const button of this.querySelectorAll(".modes__seg button")) button.setAttribute("aria-pressed", button.value === mode);
-    this.dispatchEvent(new CustomEvent("mode:shown", { bubbles: true, detail: mode }));
   }
 }
 

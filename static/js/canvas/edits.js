@@ -25,6 +25,11 @@ export const undo = () => enqueue("undo/", {});
 export const redo = () => enqueue("redo/", {});
 export const pending = () => queue.length > 0;
 
+/* When everything that was typed has been saved. */
+export async function settled() {
+  while (pending()) await new Promise(done => document.addEventListener("draft:answered", done, { once: true }));
+}
+
 function enqueue(part, values, { field = "", more = [] } = {}) {
   queue.push({ part, values, field, more, key: crypto.randomUUID?.() ?? String(Math.random()) });
   send();
@@ -44,6 +49,7 @@ async function send() {
   if (!response || response.status >= 500) return retryLater();
   pause = FIRST_PAUSE;
   await settle(response, item);
+  document.dispatchEvent(new CustomEvent("draft:answered"));
   send();
 }
 

@@ -75,10 +75,11 @@ class Expr extends HTMLElement {
       path.append(expression);
       return pill;
     }
-    const about = describe(expression);
+    const panel = this.closest(".inspector");
+    const about = describe(expression, panel);
     const name = document.createElement("b");
     name.textContent = about.name;
-    const icon = about.icon && document.querySelector(`#data template[data-icon="${about.icon}"]`);
+    const icon = about.icon && panel.querySelector(`.data template[data-icon="${about.icon}"]`);
     if (icon) path.append(icon.content.cloneNode(true));
     path.append(name);
     if (about.rest) path.append(arrow(), about.rest);

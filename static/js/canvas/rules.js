@@ -1,4 +1,5 @@
 /* <hf-rules>: a condition as rows of value, comparison, value; all or any; or as one expression. */
+import { renew } from "hf/canvas/renew";
 
 class Rules extends HTMLElement {
   connectedCallback() {
@@ -16,7 +17,7 @@ class Rules extends HTMLElement {
     const match = target.closest("[data-match] button");
     if (match) this.#match(match);
     const mode = target.closest("[data-as]");
-    if (mode) this.#show(mode.dataset.as);
+    if (mode) this.#as(mode.dataset.as);
     const remove = target.closest("[data-remove-row]");
     if (remove) this.#remove(remove.closest("[data-row]"));
   };
@@ -70,7 +71,13 @@ class Rules extends HTMLElement {
     return word;
   }
 
-  #show(mode) {
+  /* The other way to write it is rendered anew, so that it shows what is saved. */
+  async #as(mode) {
+    const place = await renew(this.closest("[data-field]"));
+    place?.querySelector("hf-rules").show(mode);
+  }
+
+  show(mode) {
     this.querySelector("input[name=mode]").value = mode;
     for (const part of this.querySelectorAll(":scope > [data-mode]")) part.hidden = part.dataset.mode !== mode;
   }

@@ -20,12 +20,12 @@ export const isPath = expression => PATH.test(expression);
 export const braced = expression => `{{ ${expression} }}`;
 
 /* What the data tree knows of a path: whose it is, what is left of it, and a sample value. */
-export function describe(path) {
-  const rows = [...document.querySelectorAll("#data-tree [data-path]")];
+export function describe(path, panel) {
+  const rows = [...(panel?.querySelectorAll(".tree [data-path]") ?? [])];
   const plain = path.replaceAll(".?", ".");
   const exact = rows.find(row => row.dataset.path === plain);
   const root = rows.filter(row => row.classList.contains("tree__row--step") && begins(plain, row.dataset.path)).at(-1);
-  if (!root) return { name: plain.split(".").slice(0, 2).at(-1), rest: plain.split(".").slice(2).join(" › "), known: rows.length === 0, value: "" };
+  if (!root) return { name: plain.replace(/^steps\./, "").replace(/\.output\b/, ""), rest: "", known: rows.length === 0, value: "" };
   const rest = plain.slice(root.dataset.path.length).replace(/^\./, "").replace(/^body\./, "").replaceAll('["', ".").replaceAll('"]', "");
   const siblings = root.parentElement.querySelector("[role=group]") != null;
   return {

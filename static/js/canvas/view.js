@@ -4,7 +4,7 @@ import { card } from "hf/canvas/board";
 const LEAST = 0.4;
 const MOST = 1.5;
 const STEP = 0.1;
-const MARGIN = 24;
+const MARGIN = 8;
 
 class Canvas extends HTMLElement {
   #x = 0;
