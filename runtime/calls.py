@@ -53,10 +53,12 @@ async def call(execution: Execution, ctx: StepContext, group: Group) -> Outcome:
 async def _try(execution: Execution, ctx: StepContext) -> Outcome:
     ctx.render()
     try:
-        async with asyncio.timeout(ctx.node.timeout + SLACK):
+        async with asyncio.timeout(ctx.node.timeout + SLACK) as ctx.limit:
             outcome = await ctx.node.step.run(ctx)
     except TimeoutError:
         raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
+    finally:
+        ctx.limit = None
     failpoints.hit("call.after")
     return outcome
 
@@ -195,10 +197,12 @@ async def _ask_the_other_system(execution: Execution, ctx: StepContext, request:
     http = step_types()["http"]
     try:
         asking = _CheckContext(ctx, request)
-        async with asyncio.timeout(ctx.node.timeout + SLACK):
+        async with asyncio.timeout(ctx.node.timeout + SLACK) as ctx.limit:
             done = await http.run(asking)
     except (TimeoutError, ExpressionError, ValidationError) as wrong:
         raise StepError(str(wrong) or "No answer.", outcome=AttemptOutcome.UNKNOWN) from None
+    finally:
+        ctx.limit = None
     n = ctx.open[1]
     execution.add(ctx.settled(AttemptOutcome.ANSWERED, done))
     ctx.place.attempts.append(PastAttempt(n, "check", AttemptOutcome.ANSWERED, None, ctx.attempt_began_at, 0))

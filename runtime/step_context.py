@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +33,7 @@ class StepContext:
         self.lines: list[Row] = []
         self.open: tuple[str, int] | None = None
         self.attempt_began_at = self.began_at
+        self.limit: asyncio.Timeout | None = None
         self.cost = None
 
     @property
@@ -52,7 +56,8 @@ class StepContext:
 
     async def connection(self, name: str) -> Connection:
         execution = self._execution
-        connection = await execution.services.connection(execution.plan.team_id, name)
+        with self._off_the_clock():
+            connection = await execution.services.connection(execution.plan.team_id, name)
         execution.masker.add(value for value in connection.secret.values() if isinstance(value, str))
         return connection
 
@@ -69,11 +74,26 @@ class StepContext:
             dumped = self._execution.dump(request)
         except Unstorable as wrong:
             raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
-        await self._execution.commit(*rows, ("attempt", (*self.key, n, operation, token, dumped)))
+        with self._off_the_clock():
+            await self._execution.commit(*rows, ("attempt", (*self.key, n, operation, token, dumped)))
         self.open = (operation, n)
         self.attempt_began_at = self._execution.services.now()
         failpoints.hit("attempt.after")
         return Attempt(n, self.idempotency_key(operation), self.node.timeout)
+
+    @contextmanager
+    def _off_the_clock(self) -> Iterator[None]:
+        """The step's time-out stands still while the database is waited for: its absence is no fault of the call."""
+        limit, now = self.limit, asyncio.get_running_loop().time
+        if limit is None or limit.when() is None:
+            yield
+            return
+        left = limit.when() - now()
+        limit.reschedule(None)
+        try:
+            yield
+        finally:
+            limit.reschedule(now() + left)
 
     def idempotency_key(self, operation: str) -> str:
         """The same in every attempt of a take; the run's creation time keeps two installations apart."""
