@@ -130,6 +130,11 @@ class Engine:
             worker.ended()
         self.workers.clear()
 
+    def last_words(self) -> None:
+        """Wait until the database has done what dead workers had asked of it. For when no worker lives."""
+        theirs = "select pid from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()"
+        eventually(lambda: not self.sql(theirs), what="the end of dead workers' sessions")
+
     # The outside of `probe`
 
     def ledger(self, run: int | None = None) -> list[dict[str, Any]]:
@@ -184,7 +189,7 @@ class Engine:
 
     def sql(self, query: str, *parameters: Any) -> list[tuple]:
         with connection.cursor() as cursor:
-            cursor.execute(query, parameters)
+            cursor.execute(query, parameters or None)
             return cursor.fetchall() if cursor.description else []
 
     def told(self, run: int) -> str:
