@@ -16,8 +16,7 @@ from builder.replies import error
 
 def api_docs(request: HttpRequest) -> HttpResponse:
     """The OpenAPI description as a page of our own: no script, nothing loaded from elsewhere."""
-    schema = api.get_openapi_schema()
-    return render(request, "api/docs.html", {"about": schema["info"], "sections": sections(schema), "section": "settings"})
+    return render(request, "api/docs.html", {"sections": sections(api.get_openapi_schema())})
 
 
 @csrf_exempt
