@@ -31,10 +31,15 @@ CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost = %(lost)s").replace(
     "claims = claims + 1", "claims = claims + 1, alone = %(alone)s"
 )
 SUSPECTS = "select min(lost) from dispatch where lost > 0 and token is null and due_at <= (select holdfast_now())"
-# Keep all that this worker holds. By its own id, which no other process ever has.
+# Keep all that this worker holds. By its own id, which no other process ever has; locked in the journal's order, or the
+# two would lock each other out.
 RENEW = """
-update dispatch set leased_until = clock_timestamp() + make_interval(secs => %s)
-where worker_id = %s and token is not null and leased_until > clock_timestamp()
+with mine as materialized (
+    select run_id from dispatch where worker_id = %(worker)s and token is not null and leased_until > clock_timestamp()
+    order by run_id for no key update
+)
+update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %(lease)s)
+from mine where d.run_id = mine.run_id
 """
 # Leases that ran out: ready again, and remembered as lost. Returns those that died alone too often.
 TAKE_BACK = """

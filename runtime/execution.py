@@ -136,6 +136,8 @@ class Execution:
         self.active = 1
         self.registering = 0
         self.released = False
+        self.due_at: datetime | None = None
+        """Once released: when the run's next wait is due."""
         self.began_at = services.now()
         self.has_waits = bool(memory.places)
         self.has_costs = False
@@ -269,9 +271,9 @@ class Execution:
                 if self.has_costs:
                     rows.append(("cost", (self.run.id,)))
                 returned = await self.commit(*rows)
-                if any(kind == "release" for kind, *_ in returned):
+                if released := next((row for kind, *row in returned if kind == "release"), None):
                     failpoints.hit("release.after")
-                    self.released = True
+                    self.released, self.due_at = True, released[0]
                     self.task.cancel()
                     return
                 await self.refresh()

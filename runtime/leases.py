@@ -67,12 +67,12 @@ class LeaseKeeper(threading.Thread):
 
     def _renew(self) -> bool:
         failpoints.hit("renew.before")
-        return self._execute(RENEW, [self.lease, self.worker_id])
+        return self._execute(RENEW, {"lease": self.lease, "worker": self.worker_id})
 
     def _beat(self) -> bool:
         return self._execute(BEAT, [*self.figures(), self.worker_id])
 
-    def _execute(self, sql: str, parameters: list) -> bool:
+    def _execute(self, sql: str, parameters: list | dict) -> bool:
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = psycopg.connect(conninfo(), autocommit=True, application_name="holdfast leases")

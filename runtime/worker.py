@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -72,6 +72,8 @@ class Worker:
         self._loop_beat = time.monotonic()
         self._suspects_at = 0.0
         self._unknown: set[int] = set()
+        self._beginning: set[int] = set()
+        self._sleeps_until = self.now()
 
     # Its life
 
@@ -191,8 +193,11 @@ class Worker:
                     await self._begin(connection, claimed)
                     if len(claimed) == free:
                         await self._until_half_free()
+                elif free:
+                    await self._sleep(connection)
                 else:
-                    await self._sleep(connection, free)
+                    await self._until_one_is_free()
+                    await self._until_half_free()
 
     async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
         """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
@@ -210,7 +215,16 @@ class Worker:
         """Whether this worker holds a run that it claimed alone, because of what happened to its last workers."""
         return any(execution.claim.alone for execution in self.executions.values())
 
+    async def _until_one_is_free(self) -> None:
+        while len(self.executions) >= self.slots and not self.stopping():
+            self._freed.clear()
+            try:
+                await asyncio.wait_for(self._freed.wait(), 0.2)
+            except TimeoutError:
+                pass
+
     async def _until_half_free(self) -> None:
+        """Let slots that become free one after the other become free together: a claim for each would be a claim too many."""
         while len(self.executions) > self.slots // 2 and not self.stopping():
             self._freed.clear()
             try:
@@ -218,11 +232,14 @@ class Worker:
             except TimeoutError:
                 return
 
-    async def _sleep(self, connection: psycopg.AsyncConnection, free: int) -> None:
+    async def _sleep(self, connection: psycopg.AsyncConnection) -> None:
+        """Until the next run is due. What was due and could not be claimed, such as a run that has to be alone, is worth
+        no more than a look a second."""
+        due = (await (await connection.execute(claims.NEXT_DUE, [self.unable])).fetchone())[0]
         longest = settings.HOLDFAST_POLL_SECONDS
-        if free:
-            due = (await (await connection.execute(claims.NEXT_DUE, [self.unable])).fetchone())[0]
-            longest = longest if due is None else min(longest, max(due, 0.02))
+        if due is not None:
+            longest = min(longest, max(due, 0.02) if due > -SUSPECTS_SECONDS else SUSPECTS_SECONDS)
+        self._sleeps_until = self.now() + timedelta(seconds=longest)
         deadline = time.monotonic() + longest
         while (left := deadline - time.monotonic()) > 0 and not self.stopping():
             try:
@@ -233,6 +250,13 @@ class Worker:
 
     async def _begin(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         """Load what the claimed runs remember, and set each going."""
+        self._beginning = {claim.token for claim, *_ in claimed}
+        try:
+            await self._load_and_go(connection, claimed)
+        finally:
+            self._beginning = set()
+
+    async def _load_and_go(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         ready = []
         for claim, times, version_id, run in claimed:
             plan = await self._plan(connection, version_id)
@@ -273,6 +297,8 @@ class Worker:
         self.executions.pop(execution.claim.token, None)
         self.finished += 1
         self._freed.set()
+        if execution.due_at is not None and execution.due_at < self._sleeps_until:
+            self._bell.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("run %s: the interpreter broke", execution.run.id, exc_info=error)
             self.journal.add(execution.claim, execution.broken_rows(error))
@@ -349,20 +375,23 @@ class Worker:
                 for run_id in await claims.take_back(connection):
                     log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
                     await connection.execute(QUARANTINE, [run_id])
-                tokens = [execution.claim.token for execution in self.executions.values()]
                 await connection.execute(STUCK_VERSIONS)
-                await self._free_orphans(connection, tokens)
+                await self._free_orphans(connection)
                 await asyncio.sleep(1)
 
-    async def _free_orphans(self, connection: psycopg.AsyncConnection, tokens: list[int]) -> None:
+    async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
         """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""
         rows = await (await connection.execute(
-            "select token from dispatch where worker_id = %s and token <> all(%s)", [self.id, tokens])).fetchall()
+            "select token from dispatch where worker_id = %s and token <> all(%s)", [self.id, list(self._held())])).fetchall()
         unknown = {token for (token,) in rows}
-        if lost := unknown & self._unknown - {execution.claim.token for execution in self.executions.values()}:
+        if lost := (unknown & self._unknown) - self._held():
             log.warning("%s claims are held by nobody here and are given back", len(lost))
             await connection.execute(claims.ORPHANS, [self.id, list(lost)])
         self._unknown = unknown
+
+    def _held(self) -> set[int]:
+        """Tokens of the runs that are going here, and of those whose memory is just being loaded, which may take a while."""
+        return self.executions.keys() | self._beginning
 
     async def _post(self) -> None:
         """Send what the outbox holds."""
