@@ -79,8 +79,12 @@ class EmbeddedPostgres:
         with self.log.open("ab") as log:
             start_of_tail = log.tell()
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, preexec_fn=dies_with_parent(signal.SIGINT),
-                start_new_session=True, **self._as_account(),
+                command,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=dies_with_parent(signal.SIGTERM),  # waits for its clients, who were told at the same moment
+                **self._as_account(),
             )
         self._wait_until_it_answers(start_of_tail)
 

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.queues import Queue
 from typing import Any
 
 import django_q.cluster
+from django.conf import settings
 from django.db import connections
 from django_q.signals import post_spawn
 
 from .worker import Worker
 
 log = logging.getLogger(__name__)
+
+STOP_MARGIN_SECONDS = 5
 
 
 def install() -> None:
@@ -37,14 +42,21 @@ def work(task_queue: Queue, result_queue: Queue, timer: Any, timeout: int | None
     post_spawn.send(sender="django_q", proc_name=f"worker {os.getpid()}")
     timer.value = -1
     supervisor = os.getppid()
-    threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
-    worker = Worker(stopping=lambda: not task_queue.empty(), cluster=os.environ.get("HOLDFAST_CLUSTER", str(supervisor)))
-    asyncio.run(worker.run())
+
+    def stopping() -> bool:
+        return not task_queue.empty()
+
+    threading.Thread(target=_end_with, args=(supervisor, stopping), daemon=True).start()
+    asyncio.run(Worker(stopping, cluster=os.environ.get("HOLDFAST_CLUSTER", str(supervisor))).run())
 
 
-def _end_with(supervisor: int) -> None:
-    """An orphan must not go on beside the cluster that replaces it. Its leases run out; its writes are fenced."""
-    while os.getppid() == supervisor:
+def _end_with(supervisor: int, stopping: Callable[[], bool]) -> None:
+    """An orphan must not go on beside the cluster that replaces it, and a stop must end while the database is away too.
+    Either way the leases run out and the writes are fenced."""
+    last_moment = math.inf
+    while os.getppid() == supervisor and time.monotonic() < last_moment:
+        if last_moment == math.inf and stopping():
+            last_moment = time.monotonic() + settings.HOLDFAST_GRACE_SECONDS + STOP_MARGIN_SECONDS
         time.sleep(0.2)
-    log.critical("the supervisor is gone; this worker ends")
+    log.critical("the supervisor is gone, or stopping took too long; this worker ends")
     os._exit(71)
