@@ -24,6 +24,8 @@ from runtime.states import DispatchState, RunState
 PER_PAGE = 50
 COUNT_TO = 1_000
 SEARCHED = 100_000
+HOURS = 24
+DAY_READ = 20_000
 STATES = ("running", "waiting", "attention", "failed", "succeeded", "cancelled")
 _NUMBER = re.compile(r"(?:run\s*)?#?\s*(\d[\d,. ]{0,24})", re.IGNORECASE)
 
@@ -48,6 +50,14 @@ select asked.id, f.path, f.cursor, f.total from unnest(%s::bigint[]) as asked(id
 TRIES = """
 select asked.id, max(a.n) from unnest(%s::bigint[], %s::text[], %s::text[]) as asked(id, scope, path)
 join attempt a on a.run_id = asked.id and a.scope = asked.scope and a.path = asked.path group by asked.id
+"""
+# The last day by hours of age; the row without an age is the whole of it.
+LAST_DAY = """
+with latest as ({latest})
+select floor(extract(epoch from holdfast_now() - created_at) / 3600)::int as age, count(*),
+    count(*) filter (where state = 'failed'), count(*) filter (where state = 'succeeded'), sum(cost),
+    percentile_cont(0.5) within group (order by ended_at - created_at)
+from latest where created_at > holdfast_now() - interval '24 hours' group by grouping sets ((1), ())
 """
 
 
@@ -161,6 +171,35 @@ def chosen(user: Any, posted: QueryDict, most: int) -> list[int]:
     return list(meant.order_by("pk").values_list("pk", flat=True)[:most])
 
 
+def last_day(user: Any) -> dict[str, Any]:
+    """The last 24 hours among the latest runs: by hour how many began and how many of them failed, and what they came to."""
+    columns = ("created_at", "ended_at", "state", "cost")
+    latest = access.runs_for(user).filter(test=False).order_by("-pk").values(*columns)[:DAY_READ]
+    sql, parameters = latest.query.sql_with_params()
+    hours, failed, whole = [0] * HOURS, [0] * HOURS, (0, 0, 0, None, None)
+    with connection.cursor() as cursor:
+        cursor.execute(LAST_DAY.format(latest=sql), parameters)
+        for age, *told in cursor.fetchall():
+            if age is None:
+                whole = tuple(told)
+            elif 0 <= age < HOURS:
+                hours[-1 - age], failed[-1 - age] = told[0], told[1]
+    number, bad, good, cost, took = whole
+    rate = f"{100 * good / (good + bad):.1f}%" if good + bad else ""
+    return {"bars": _columns(hours, failed), "runs": number, "failed": bad, "rate": rate, "cost": cost, "median": took}
+
+
+def _columns(hours: list[int], failed: list[int]) -> list[dict[str, int]]:
+    """Columns above the line, failures below it: places and heights on a drawing of 616 by 60."""
+    most, worst = max([*hours, 1]), max([*failed, 1])
+    columns = []
+    for place, (number, bad) in enumerate(zip(hours, failed, strict=True)):
+        up = max(1, round(39 * number / most)) if number else 0
+        down = max(3, round(17 * bad / worst)) if bad else 0
+        columns.append({"x": place * 26, "top": 40 - up, "up": up, "down": down})
+    return columns
+
+
 def flows(user: Any) -> list[Workflow]:
     """What the flow filter offers."""
     return list(access.workflows_for(user).order_by("name").only("pk", "name")[:500])
@@ -245,4 +284,4 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-__all__ = ["Filter", "Page", "Standing", "chosen", "counts", "flows", "page", "standings"]
+__all__ = ["Filter", "Page", "Standing", "chosen", "counts", "flows", "last_day", "page", "standings"]

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from builder import runlist
 from builder.runlist import Filter
@@ -151,6 +152,21 @@ def test_all_that_a_filter_finds_is_taken_on_the_server(client, operator, versio
     answer = client.post("/runs/acts/", {"act": "requeue", "all": "1", "state": "failed", "flow": version.workflow_id}, follow=True)
     assert Run.objects.filter(state="open").count() == 3
     assert "do it again for the rest" in str([*answer.context["messages"]][0])
+
+
+def test_the_last_day_is_told_by_the_hour(client, operator, version, monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(hours=2, minutes=30))
+    for state in ("succeeded", "succeeded", "succeeded", "failed"):
+        factories.run(version, state=state, ended=10, cost="0.5")
+    factories.run(version, created_at=timezone.now() - timedelta(minutes=5))
+    factories.run(version, state="failed", created_at=timezone.now() - timedelta(hours=30))
+    factories.run(factories.version(of=factories.team("Finance")), state="failed")
+    told = runlist.last_day(operator)
+    assert (told["runs"], told["failed"], told["rate"], told["cost"]) == (5, 1, "75.0%", 2)
+    assert told["median"] == timedelta(seconds=10)
+    assert [bool(bar["up"]) for bar in told["bars"]][-4:] == [False, True, False, True]
+    assert [bool(bar["down"]) for bar in told["bars"]][-4:] == [False, True, False, False]
+    assert "5 runs, 1 failed" in client.get("/runs/").content.decode()
 
 
 def test_viewers_look_and_do_not_act(client, version):

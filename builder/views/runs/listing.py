@@ -28,7 +28,9 @@ def run_list(request: HttpRequest) -> HttpResponse:
     part = bool(request.headers.get("HX-Request"))
     if part and request.headers.get("If-None-Match") == etag:
         return HttpResponse(status=204)
-    context = list_context(request, chosen, page, counts) | {"etag": etag}
+    context = list_context(request, chosen, page, counts) | {"etag": etag, "part": part}
+    if not part:
+        context["day"] = runlist.last_day(request.user)
     response = render(request, "runs/_list.html" if part else "runs/runs.html", context)
     response["ETag"], response["Vary"] = etag, "HX-Request"
     return response
@@ -57,8 +59,8 @@ def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[
         "tests_url": f"{address}?{chosen.query(tests='' if chosen.tests else '1')}",
         "may_act": access.teams_for(request.user, access.OPERATOR).exists(),
         "count": counts[chosen.state],
+        "clear_url": address,
         "narrowed": bool(chosen.state or chosen.search or chosen.flow),
-        "searched": runlist.SEARCHED,
     }
 
 

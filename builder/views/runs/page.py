@@ -92,7 +92,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "started_by": started_by(run, nodes[0]),
         "ran": run.ended_at - run.created_at if run.ended_at else None,
         "live_url": asked.at("run_live"),
-        "panel": panel(run, definition, rows, chosen, request.GET.get("before", "")),
+        "panel": panel(run, definition, rows, chosen, now, request.GET.get("before", "")),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from builder.runrows import Place, Rows
@@ -18,11 +19,11 @@ LOG_LINES = 200
 LEVELS = {"info": "succeeded", "warning": "attention", "error": "failed"}
 
 
-def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, before: str = "") -> dict[str, Any]:
+def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, now: datetime, before: str = "") -> dict[str, Any]:
     """What `runs/_panel.html` shows of the chosen line; `before` is the id of a log line to page back from."""
     whole = node.kind == "trigger"
     place = rows.places.get("" if whole else node.path) or Place()
-    shown = _whole(run, place) if whole else _step(run, definition, place, node)
+    shown = _whole(run, place, now) if whole else _step(run, definition, place, node, now)
     shown |= {
         "node": node,
         "place": place,
@@ -33,7 +34,7 @@ def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, before: 
     return shown | {"tabs": _tabs(shown, node)}
 
 
-def _whole(run: Run, place: Place) -> dict[str, Any]:
+def _whole(run: Run, place: Place, now: datetime) -> dict[str, Any]:
     """The first line stands for the run as a whole; at its path `""` is the wait of a quarantined run."""
     return {
         "label": "Trigger",
@@ -43,12 +44,12 @@ def _whole(run: Run, place: Place) -> dict[str, Any]:
         "output": sized(run.output) if run.ended_at and run.state == "succeeded" else None,
         "error": run.error if run.error and not run.error.get("path") else None,
         "remedy": "",
-        "ask": _ask(run, place) if run.state in UNFINISHED else None,
+        "ask": _ask(run, place, now) if run.state in UNFINISHED else None,
         "whole_run": True,
     }
 
 
-def _step(run: Run, definition: dict[str, Any], place: Place, node: Node) -> dict[str, Any]:
+def _step(run: Run, definition: dict[str, Any], place: Place, node: Node, now: datetime) -> dict[str, Any]:
     step = find(definition, step_of(node.path)) or {}
     kind = step_types().get(step.get("type", ""))
     given, note = _input(run, step, place)
@@ -65,7 +66,7 @@ def _step(run: Run, definition: dict[str, Any], place: Place, node: Node) -> dic
         "output": sized(result.output) if result is not None and result.state == "succeeded" else None,
         "error": error,
         "remedy": remedy(error, place, step) if error else "",
-        "ask": _ask(run, place) if run.state in UNFINISHED else None,
+        "ask": _ask(run, place, now) if run.state in UNFINISHED else None,
         "answered": _approval(place.last_wait) if place.last_wait is not None and place.open_wait is None else None,
         "take": place.take,
         "whole_run": False,
@@ -97,12 +98,14 @@ def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 
 
-def _ask(run: Run, place: Place) -> dict[str, Any] | None:
+def _ask(run: Run, place: Place, now: datetime) -> dict[str, Any] | None:
     """The open wait as a person reads it."""
     wait = place.open_wait
     if wait is None:
         return None
-    asked: dict[str, Any] = {"kind": str(wait.kind), "wait": wait, "error": wait.data.get("error")}
+    error = wait.data.get("error") or (place.attempts[-1].error if place.attempts else None)
+    late = wait.due_at is not None and wait.due_at <= now
+    asked: dict[str, Any] = {"kind": str(wait.kind), "wait": wait, "error": error, "late": late}
     match wait.kind:
         case WaitKind.APPROVAL:
             asked |= _approval(wait) or {}
