@@ -33,10 +33,10 @@ Rule = str | tuple[str, str]
 """One demand for every method, or (to read: GET and HEAD, to change: every other method)."""
 
 # URL name -> Rule. A role means: at least this role in some team; the look-up then asks for it in the row's own team.
-# To add a view: give its path a name, add the name to its area here, and fetch its rows with `get_workflow(request.user,
-# id, request.role)` and the like: `request.role` is what stands here. `namespace:*` covers a whole namespace. Names that
-# begin with `api:` are API operations, by operation id. tests/builder/test_access.py fails for an address without a name
-# here, and tries each as nobody and as every role.
+# To add a view: give its path a name, add the name to its area here, and fetch its rows with
+# `get_workflow(request.user, id, request.role)` and the like: `request.role` is what stands here. `namespace:*` covers a
+# whole namespace. Names that begin with `api:` are API operations, by operation id. tests/builder/test_access.py fails for
+# an address without a name here, and tries each as nobody and as every role.
 VIEWS: dict[str, Rule] = {
     # In and out
     "login": PUBLIC,
@@ -207,14 +207,17 @@ def refusal(rule: str, team: Team | None = None) -> str:
         return "Only the administrators of this installation may do this."
     if rule == SIGNED_IN:
         return "Sign in first."
-    return f"This needs the role {Role(rule).label.lower()} in {f'the team {team}' if team else 'a team'}. Ask its administrator."
+    where = f"the team {team}" if team else "a team"
+    return f"This needs the role {Role(rule).label.lower()} in {where}. Ask its administrator."
 
 
 def roles_of(user: Any) -> dict[int, Role]:
     """Team id -> the person's role there. Superusers are administrators everywhere, which this does not list."""
     if not user.is_authenticated:
         return {}
-    return {team: Role(role) for team, role in Membership.objects.filter(user_id=user.pk).values_list("team_id", "role")}
+    return {
+        team: Role(role) for team, role in Membership.objects.filter(user_id=user.pk).values_list("team_id", "role")
+    }
 
 
 def role_in(user: Any, team: Team | int) -> Role | None:
@@ -259,13 +262,15 @@ def credentials_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Credential
 
 
 def get_workflow(user: Any, pk: int, role: Role | str = VIEWER) -> Workflow:
-    """The workflow, with its team and live version. Http404 outside the person's teams, PermissionDenied below the role."""
+    """The workflow, with its team and live version. Http404 in a foreign team, PermissionDenied below the role."""
     return _get(user, role, workflows_for(user).select_related("team", "live_version"), pk, lambda found: found.team)
 
 
 def get_run(user: Any, pk: int, role: Role | str = VIEWER) -> Run:
     """The run, with its workflow, team and version; refusals as in `get_workflow`."""
-    return _get(user, role, runs_for(user).select_related("workflow__team", "version"), pk, lambda found: found.workflow.team)
+    return _get(
+        user, role, runs_for(user).select_related("workflow__team", "version"), pk, lambda found: found.workflow.team
+    )
 
 
 def get_credential(user: Any, pk: int, role: Role | str = VIEWER) -> Credential:

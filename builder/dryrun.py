@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from asgiref.sync import sync_to_async
-
 from runtime.definition import find
 from runtime.expressions import ExpressionError, compile
 from runtime.models import Credential
@@ -60,11 +58,11 @@ class Secret(dict):
 class DryContext:
     """A `runtime.steps.base.Context` in which nothing is kept and nothing is sent."""
 
-    team_id: int
     step_id: str
     step_name: str
     config: dict[str, Any]
     names: dict[str, Any]
+    connections: Mapping[str, Connection]
     run_id: int = 0
     path: str = ""
     take: int = 1
@@ -78,10 +76,9 @@ class DryContext:
             raise StepError(str(wrong)) from None
 
     async def connection(self, name: str) -> Connection:
-        found = await sync_to_async(Credential.objects.filter(team_id=self.team_id, name=name).first)()
-        if found is None:
+        if name not in self.connections:
             raise StepError(f"There is no connection “{name}” in this team.", field="connection")
-        return Connection(found.name, found.kind, tuple(found.hosts), found.config, Secret())
+        return self.connections[name]
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         raise WouldCall(request)
@@ -102,8 +99,14 @@ def dry_run(definition: dict[str, Any], step_id: str, names: Mapping[str, Any], 
         return Shown("failure", f"The sample data does not reach: {wrong}", field="config")
     except ValueError as wrong:
         return Shown("failure", str(wrong), field="config")
-    context = DryContext(team_id, step_id, step.get("name") or kind.label, config, dict(names))
+    context = DryContext(step_id, step.get("name") or kind.label, config, dict(names), _connections(team_id))
     return asyncio.run(_run(kind, context))
+
+
+def _connections(team_id: int) -> dict[str, Connection]:
+    """What may be known of the team's connections. The secrets are not even read."""
+    rows = Credential.objects.filter(team_id=team_id).values_list("name", "kind", "hosts", "config")
+    return {name: Connection(name, kind, tuple(hosts), config, Secret()) for name, kind, hosts, config in rows}
 
 
 def rendered_config(step: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | 
     """A flow with a draft, not published. The definition's name becomes `name`. Raises EditError for one of no sound shape."""
     name = name.strip()[:LONGEST_NAME] or "New flow"
     workflow = Workflow.objects.create(team=team, name=name, created_by=user)
-    drafts.begin(workflow, {**(definition or drafts.BLANK), "name": name}, user=user)
+    drafts.begin(workflow, {**(drafts.BLANK if definition is None else definition), "name": name}, user=user)
     record("make_flow", f"workflow:{workflow.pk}", actor=user, team_id=team.pk, detail={"name": name})
     return workflow
 

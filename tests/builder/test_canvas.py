@@ -1,0 +1,195 @@
+"""The builder's page over HTTP: what an edit answers with, who may make one, and what happens when two edit at once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import reverse
+
+from builder import drafts
+from builder.flowmaking import make_flow
+from runtime.definition import find
+from runtime.models import Membership, Role, Team
+from tests.builder.test_editing import LEAD
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team():
+    return Team.objects.create(name="Sales")
+
+
+@pytest.fixture
+def flow(team):
+    return make_flow(team, "Lead qualification", user=None, definition=LEAD)
+
+
+def person(team, role, name="ines"):
+    user = get_user_model().objects.create_user(name, first_name=name.capitalize())
+    Membership.objects.create(user=user, team=team, role=role)
+    client = Client(headers={"hx-request": "true"})
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def builder(team):
+    return person(team, Role.BUILDER)
+
+
+def send(client, flow, revision=1, **values):
+    data = {name: json.dumps(value) if name == "operation" else value for name, value in values.items()}
+    return client.post(reverse("flow_edit", args=[flow.pk]), {"revision": revision, **data})
+
+
+def event(response, name="draft:saved"):
+    return json.loads(response["HX-Trigger"])[name]
+
+
+def test_the_page_draws_the_flow_and_opens_the_step_of_its_address(builder, flow):
+    page = builder.get(reverse("flow", args=[flow.pk]), {"step": "call"})
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert 'id="step-call"' in text and "steps.call" in text and 'data-revision="1"' in text
+    assert " style=" not in text and "onclick" not in text, "the content security policy forbids them"
+
+
+def test_a_step_that_is_gone_leaves_the_page_without_a_panel(builder, flow):
+    assert builder.get(reverse("flow", args=[flow.pk]), {"step": "gone"}).status_code == 200
+    assert builder.get(reverse("flow_panel", args=[flow.pk]), {"step": "gone"}).status_code == 404
+
+
+@pytest.mark.parametrize("owner", ["score", "hot", "call", "each", "add", "lead", ""])
+def test_every_panel_can_be_opened(builder, flow, owner):
+    query = {"step": owner, "tab": "safety"} if owner else {"settings": ""}
+    assert builder.get(reverse("flow_panel", args=[flow.pk]), query).status_code == 200
+
+
+def test_an_edit_answers_with_the_parts_that_changed_and_the_new_revision(builder, flow):
+    response = send(builder, flow, operation={"op": "insert", "type": "delay", "place": {"after": "score"}})
+    text = response.content.decode()
+    assert 'hx-swap-oob="afterend:#node-score"' in text and 'id="step-delay"' in text
+    assert 'id="step-call"' not in text, "what did not change is not sent again"
+    assert event(response) == {"revision": 2, "focus": "delay", "label": "Add Delay", "op": "insert", "announce": "Add Delay", "panel_gone": False}
+
+
+def test_a_field_of_the_panel_is_sent_as_it_was_typed(builder, flow):
+    response = send(builder, flow, owner="add", field="config.for", number="3", unit="d", open="add", tab="setup", shape="")
+    assert find(drafts.load(flow).definition, "add")["config"] == {"for": "3d"}
+    assert event(response)["label"] == "Change wait for of Delay"
+    response = send(builder, flow, 2, owner="add", field="config.for", number="soon", unit="d")
+    assert event(response, "draft:refused")["field"] == "config.for"
+    assert drafts.load(flow).revision == 2
+
+
+def test_a_field_that_only_changes_words_leaves_the_others_alone(builder, flow):
+    shape = 'data-shape="'
+    panel = builder.get(reverse("flow_panel", args=[flow.pk]), {"step": "call"}).content.decode()
+    shape = panel.split('data-shape="')[1].split('"')[0]
+    text = send(builder, flow, owner="call", field="config.url", value="https://a.example/", open="call", tab="setup", shape=shape).content.decode()
+    assert 'id="f-config-url-foot"' in text and 'id="f-config-url"' not in text
+    text = send(builder, flow, 2, owner="call", field="on_interrupted", value="check", open="call", tab="safety", shape=shape).content.decode()
+    assert 'id="panel" hx-swap-oob="true"' in text, "other fields are shown now: the panel comes anew"
+
+
+def test_a_new_name_takes_the_id_and_every_reference_along_until_it_is_published(builder, flow):
+    send(builder, flow, operation={"op": "insert", "type": "set", "place": {"index": 0}})
+    send(builder, flow, 2, owner="set_values", field="config.values", mode="rows", depth="0", key="a", kind="value", value="1")
+    send(builder, flow, 3, owner="call", field="config.body", value="{{ steps.set_values.output.a }}")
+    response = send(builder, flow, 4, owner="set_values", field="name", value="Facts", open="set_values", tab="setup", shape="")
+    assert event(response)["focus"] == "facts" and 'data-owner="facts"' in response.content.decode()
+    assert find(drafts.load(flow).definition, "call")["config"]["body"] == "{{ steps.facts.output.a }}"
+
+
+def test_an_edit_that_came_second_is_told_who_was_faster_and_what_they_did(team, builder, flow):
+    other = person(team, Role.BUILDER, "dana")
+    send(other, flow, operation={"op": "remove", "step": "score"})
+    response = send(builder, flow, operation={"op": "toggle", "step": "each"})
+    text = response.content.decode()
+    assert response.status_code == 409
+    assert "Dana" in text and "Removed" in text and 'data-reapply="2"' in text
+    assert "off" not in find(drafts.load(flow).definition, "each")
+    assert send(builder, flow, 2, operation={"op": "toggle", "step": "each"}).status_code == 200
+
+
+def test_a_reply_that_was_lost_does_not_make_the_edit_twice(builder, flow):
+    for _ in range(2):
+        assert send(builder, flow, operation={"op": "duplicate", "step": "score"}, key="k").status_code == 200
+    assert len(drafts.load(flow).definition["steps"]) == 4
+
+
+@pytest.mark.parametrize("operation", [{"op": "nonsense"}, {"op": "insert"}, {"op": "move", "step": "hot", "place": {"parent": "hot", "lane": "yes"}}, [], "x"])
+def test_an_operation_that_makes_no_sense_is_refused_with_a_reason(builder, flow, operation):
+    response = send(builder, flow, operation=operation)
+    assert response.status_code == 422 and event(response, "draft:refused")["message"]
+    assert builder.post(reverse("flow_edit", args=[flow.pk]), {"revision": 1, "operation": "{"}).status_code == 422
+
+
+def test_undo_and_redo_answer_like_edits(builder, flow):
+    send(builder, flow, operation={"op": "remove", "step": "score"})
+    response = builder.post(reverse("flow_undo", args=[flow.pk]), {"revision": 2})
+    assert 'id="step-score"' in response.content.decode() and event(response)["announce"] == "Undid: remove Set values"
+    response = builder.post(reverse("flow_redo", args=[flow.pk]), {"revision": 3})
+    assert 'hx-swap-oob="delete"' in response.content.decode()
+    assert builder.post(reverse("flow_undo", args=[flow.pk]), {"revision": 1}).status_code == 409
+
+
+def test_a_problem_offers_its_repair_and_the_repair_puts_it_right(builder, flow):
+    response = send(builder, flow, owner="hot", field="branches.0.when", mode="expression", expression="steps.score.output.point > 70")
+    text = response.content.decode()
+    assert "Did you mean “points”?" in text and 'data-fix-new="steps.score.output.points"' in text
+    send(builder, flow, 2, operation={"op": "repair", "owner": "hot", "field": "branches.0.when", "old": "steps.score.output.point", "new": "steps.score.output.points"})
+    assert find(drafts.load(flow).definition, "hot")["branches"][0]["when"] == "steps.score.output.points > 70"
+
+
+def test_the_picker_suggests_by_what_stands_before_and_lists_all(builder, flow):
+    text = builder.get(reverse("flow_picker", args=[flow.pk]), {"after": "add"}).content.decode()
+    assert text.count('role="option"') == 3 + 11
+    text = builder.get(reverse("flow_picker", args=[flow.pk]) + "?triggers").content.decode()
+    assert text.count('role="option"') == 4
+
+
+def test_a_copied_step_is_text_that_can_be_pasted_into_another_flow(team, builder, flow):
+    text = builder.get(reverse("flow_copy", args=[flow.pk]), {"step": "hot"}).content.decode()
+    other = make_flow(team, "Other", user=None)
+    send(builder, other, operation={"op": "paste", "steps": json.loads(text)["steps"], "place": {"index": 0}})
+    assert find(drafts.load(other).definition, "call") is not None
+
+
+def test_the_page_learns_that_the_draft_has_moved(team, builder, flow):
+    address = reverse("flow_status", args=[flow.pk])
+    assert builder.get(address, {"revision": 1}).status_code == 204
+    send(person(team, Role.BUILDER, "dana"), flow, operation={"op": "toggle", "step": "each"})
+    assert "Dana" in builder.get(address, {"revision": 1}).content.decode()
+
+
+def test_a_field_can_be_asked_for_as_it_is_saved_now(builder, flow):
+    text = builder.get(reverse("flow_field", args=[flow.pk]), {"owner": "hot", "field": "branches.0.when"}).content.decode()
+    assert "{{ steps.score.output.points }}" in text
+    assert builder.get(reverse("flow_field", args=[flow.pk]), {"owner": "hot", "field": "x"}).status_code == 404
+
+
+@pytest.mark.parametrize(("role", "sees", "edits"), [(Role.VIEWER, 200, 403), (Role.BUILDER, 200, 200), (Role.ADMIN, 200, 200)])
+def test_viewers_look_and_builders_edit(team, flow, role, sees, edits):
+    client = person(team, role, "somebody")
+    page = client.get(reverse("flow", args=[flow.pk]))
+    assert page.status_code == sees
+    assert ('class="add"' in page.content.decode()) is (edits == 200)
+    assert send(client, flow, operation={"op": "toggle", "step": "each"}).status_code == edits
+
+
+def test_another_teams_flow_does_not_exist(flow):
+    client = person(Team.objects.create(name="Other"), Role.ADMIN, "eve")
+    for name in ("flow", "flow_panel", "flow_versions", "flow_export", "flow_publish"):
+        assert client.get(reverse(name, args=[flow.pk])).status_code == 404
+    assert send(client, flow, operation={"op": "toggle", "step": "each"}).status_code == 404
+
+
+def test_a_hostile_name_is_shown_and_not_run(builder, flow):
+    send(builder, flow, owner="call", field="name", value='<img src=x onerror="alert(1)">')
+    text = builder.get(reverse("flow", args=[flow.pk])).content.decode()
+    assert "<img" not in text and "&lt;img" in text

@@ -1,0 +1,174 @@
+"""Drafts: every edit is a numbered revision, undo reaches back over all of them, and nobody overwrites anybody."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builder import drafts
+from builder.drafts import StaleRevision
+from builder.editing import EditError
+from builder.flowmaking import make_flow
+from builder.models import Draft, Revision
+from runtime.models import Team
+from runtime.publish import publish
+
+STEP = {"op": "insert", "type": "delay", "place": {"index": 0}}
+
+
+@pytest.fixture
+def flow(db):
+    user = get_user_model().objects.create_user("ines")
+    return make_flow(Team.objects.create(name="Sales"), "Leads", user=user)
+
+
+def insert(flow, revision):
+    return drafts.edit(flow, STEP, revision=revision).draft.revision
+
+
+@pytest.mark.django_db
+def test_a_new_flow_begins_blank_at_revision_one(flow):
+    draft = drafts.load(flow)
+    assert draft.revision == 1 and draft.definition == {"format": 1, "name": "Leads", "triggers": [], "steps": []}
+    assert drafts.history(draft) == drafts.History(None, None)
+
+
+@pytest.mark.django_db
+def test_a_flow_without_a_draft_begins_with_its_live_version(flow):
+    publish(flow, {"format": 1, "name": "Leads", "steps": [{"id": "wait", "type": "delay", "config": {"for": "1h"}}]})
+    Draft.objects.all().delete()
+    flow.refresh_from_db()
+    assert drafts.load(flow).definition["steps"][0]["id"] == "wait"
+
+
+@pytest.mark.django_db
+def test_an_edit_on_an_older_revision_changes_nothing_and_says_what_stands(flow):
+    insert(flow, 1)
+    with pytest.raises(StaleRevision) as stale:
+        insert(flow, 1)
+    assert (stale.value.draft.revision, stale.value.seen) == (2, 1)
+    assert len(drafts.load(flow).definition["steps"]) == 1
+
+
+@pytest.mark.django_db
+def test_an_edit_that_is_sent_again_after_a_lost_reply_counts_once(flow):
+    first = drafts.edit(flow, STEP, revision=1, key="k1")
+    again = drafts.edit(flow, STEP, revision=1, key="k1")
+    assert first.draft.revision == again.draft.revision == 2
+    assert again.before["steps"] == [] and len(again.draft.definition["steps"]) == 1
+
+
+@pytest.mark.django_db
+def test_undo_and_redo_walk_over_everything_also_after_a_reload(flow):
+    revision = insert(flow, 1)
+    revision = drafts.edit(flow, {"op": "configure", "step": "delay", "set": {"config.for": "2h"}, "label": "Change wait"}, revision=revision).draft.revision
+    revision = drafts.undo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition["steps"][0]["config"] == {"for": "1h"}
+    assert drafts.history(drafts.load(flow)) == drafts.History("Add Delay", "Change wait")
+    revision = drafts.undo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition["steps"] == []
+    assert drafts.history(drafts.load(flow)) == drafts.History(None, "Add Delay")
+    revision = drafts.redo(flow, revision=revision).draft.revision
+    revision = drafts.redo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition["steps"][0]["config"] == {"for": "2h"}
+    assert drafts.history(drafts.load(flow)) == drafts.History("Change wait", None)
+    drafts.undo(flow, revision=revision)
+    assert drafts.history(drafts.load(flow)) == drafts.History("Add Delay", "Change wait")
+
+
+@pytest.mark.django_db
+def test_an_edit_after_undo_begins_a_new_way_but_the_old_one_stays_stored(flow):
+    revision = insert(flow, 1)
+    revision = drafts.undo(flow, revision=revision).draft.revision
+    drafts.edit(flow, {"op": "add_trigger", "type": "manual"}, revision=revision)
+    draft = drafts.load(flow)
+    assert drafts.history(draft).redo is None
+    assert drafts.at_revision(draft, 2)["steps"][0]["type"] == "delay"
+
+
+@pytest.mark.django_db
+def test_an_edit_that_changes_nothing_writes_nothing(flow):
+    drafts.edit(flow, {"op": "configure_workflow", "set": {"name": "Leads"}}, revision=1)
+    assert drafts.load(flow).revision == 1
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_stored_or_has_no_sound_shape_is_refused(flow):
+    for values in ({"name": "x\x00"}, {"name": "x" * 300}, {"search": [float("nan")]}, {"search": "no list"}):
+        with pytest.raises(EditError):
+            drafts.edit(flow, {"op": "configure_workflow", "set": values}, revision=1)
+    assert drafts.load(flow).revision == 1
+
+
+@pytest.mark.django_db
+def test_rows_keep_the_order_in_which_they_were_written(flow):
+    values = {"zebra": 1, "a": 2, "middle": 3}
+    drafts.edit(flow, {"op": "insert", "type": "set", "place": {"index": 0}}, revision=1)
+    drafts.edit(flow, {"op": "configure", "step": "set_values", "set": {"config.values": values}}, revision=2)
+    assert list(drafts.load(flow).definition["steps"][0]["config"]["values"]) == ["zebra", "a", "middle"]
+
+
+@pytest.mark.django_db
+def test_until_the_first_publishing_the_drafts_name_is_the_flows(flow):
+    drafts.edit(flow, {"op": "configure_workflow", "set": {"name": "Warm leads"}}, revision=1)
+    flow.refresh_from_db()
+    assert flow.name == "Warm leads"
+
+
+@pytest.mark.django_db
+def test_old_revisions_are_dropped_and_undo_ends_there(flow, monkeypatch):
+    monkeypatch.setattr(drafts, "KEPT", 3)
+    revision = 1
+    for _ in range(6):
+        revision = insert(flow, revision)
+    assert Revision.objects.count() == 3
+    for _ in range(9):
+        revision = drafts.undo(flow, revision=revision).draft.revision
+    assert drafts.history(drafts.load(flow)).undo is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_edits_at_the_same_time_one_wins_and_the_other_is_told():
+    flow = make_flow(Team.objects.create(name="Sales"), "Leads", user=get_user_model().objects.create_user("ines"))
+    outcomes, together = [], threading.Barrier(6)
+
+    def one():
+        together.wait()
+        try:
+            outcomes.append(insert(flow, 1))
+        except StaleRevision:
+            outcomes.append("stale")
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=one) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, outcomes)) == ["2"] + ["stale"] * 5
+    assert len(drafts.load(flow).definition["steps"]) == 1
+
+
+@pytest.mark.django_db
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kinds=st.lists(st.sampled_from(["delay", "http", "condition", "loop", "parallel"]), min_size=1, max_size=6))
+def test_undo_of_everything_returns_the_start_and_redo_the_end(flow, kinds):
+    start = drafts.load(flow)
+    before, revision = start.definition, start.revision
+    for kind in kinds:
+        revision = drafts.edit(flow, {"op": "insert", "type": kind, "place": {"index": 0}}, revision=revision).draft.revision
+    end = drafts.load(flow).definition
+    for _ in kinds:
+        revision = drafts.undo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition == before
+    for _ in kinds:
+        revision = drafts.redo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition == end
+    for _ in kinds:
+        revision = drafts.undo(flow, revision=revision).draft.revision

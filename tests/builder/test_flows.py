@@ -1,0 +1,163 @@
+"""The list of flows and what can be done from it."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+
+import pytest
+from django.urls import reverse
+
+from builder import drafts, examples, flowlist
+from builder.flowmaking import make_flow
+from runtime.definition import check
+from runtime.models import Role, Run, Team, Trigger, Workflow
+from runtime.publish import publish
+from runtime.starts import start
+from tests.builder.test_canvas import person
+from tests.builder.test_editing import LEAD
+
+pytestmark = pytest.mark.django_db
+SMALL = {"format": 1, "name": "Small", "triggers": [{"id": "hand", "type": "manual"}], "steps": [{"id": "wait", "type": "delay", "config": {"for": "1h"}}]}
+
+
+@pytest.fixture
+def team():
+    return Team.objects.create(name="Sales")
+
+
+@pytest.fixture
+def builder(team):
+    return person(team, Role.BUILDER)
+
+
+def test_without_a_flow_the_page_says_what_one_is_and_offers_examples(builder):
+    text = builder.get("/", headers={"hx-request": "false"}).content.decode()
+    assert "No flows yet" in text and "Lead qualification" in text
+
+
+def test_the_list_shows_state_last_runs_and_what_starts_it_next(team, builder):
+    flow = make_flow(team, "Leads", user=None, definition=SMALL)
+    version = publish(flow, {**SMALL, "name": "Leads"})
+    for _ in range(3):
+        start(version, trigger_key="hand", input={"body": {}})
+    run = Run.objects.order_by("pk").first()
+    Run.objects.filter(pk=run.pk).update(state="succeeded", ended_at=run.created_at)
+    start(version, trigger_key="hand", input={"body": {}}, test=True)
+    figures = flowlist.figures_of([flow])[flow.pk]
+    assert figures.states == ("succeeded", "ready", "ready"), "test runs are not counted"
+    assert figures.success == 100 and figures.today == 3
+    text = builder.get("/").content.decode()
+    assert "Live v1" in text and "By hand" in text and "100%" in text
+
+
+def test_a_schedule_tells_its_next_time(team, builder):
+    flow = make_flow(team, "Weekly", user=None)
+    publish(flow, {"format": 1, "name": "Weekly", "triggers": [{"id": "s", "type": "schedule", "config": {"cron": "0 7 * * 1"}}], "steps": []})
+    assert Trigger.objects.get().next_at is not None
+    assert 'data-label="Next run"><div class="cell2"><span><time' in builder.get("/").content.decode()
+
+
+def test_filters_and_search_narrow_and_pages_go_by_key(team, builder, monkeypatch):
+    monkeypatch.setattr(flowlist, "PER_PAGE", 2)
+    flows = [make_flow(team, f"Flow {n}", user=None) for n in range(5)]
+    publish(flows[0], {**SMALL, "name": "Flow 0"})
+    first = flowlist.page_of(builder_user(builder))
+    second = flowlist.page_of(builder_user(builder), before=first.older)
+    third = flowlist.page_of(builder_user(builder), before=second.older)
+    names = [row.workflow.name for page in (first, second, third) for row in page.rows]
+    assert sorted(names) == [f"Flow {n}" for n in range(5)] and third.older == ""
+    assert first.counts == {"": 5, "live": 1, "paused": 0, "draft": 4}
+    assert [row.workflow.name for row in flowlist.page_of(builder_user(builder), search="low 3").rows] == ["Flow 3"]
+    for odd in ("x", "~", "2026-13-99~1", "2026-01-01~x", "9999999999~9"):
+        assert builder.get("/", {"before": odd}).status_code == 200
+
+
+def builder_user(client):
+    from django.contrib.auth import get_user
+
+    request = type("R", (), {"session": client.session})()
+    return get_user(request)
+
+
+def test_a_new_flow_opens_in_the_builder(team, builder):
+    response = builder.post(reverse("flow_new"), {"name": "My flow"})
+    flow = Workflow.objects.get()
+    assert response.url == reverse("flow", args=[flow.pk]) and flow.name == "My flow" and flow.team == team
+    builder.post(reverse("flow_new"), {"example": "support_triage"})
+    assert Workflow.objects.filter(name="Support triage").exists()
+    assert builder.post(reverse("flow_new"), {"example": "nonsense"}).status_code == 404
+
+
+def test_a_viewer_makes_nothing(team):
+    assert person(team, Role.VIEWER, "vic").post(reverse("flow_new"), {"name": "x"}).status_code == 403
+
+
+def test_nobody_makes_a_flow_for_another_team(builder):
+    other = Team.objects.create(name="Other")
+    assert builder.post(reverse("flow_new"), {"name": "x", "team": other.pk}).status_code == 404
+
+
+def imported(client, text):
+    file = BytesIO(text.encode() if isinstance(text, str) else text)
+    file.name = "flow.json"
+    return client.post(reverse("flow_import"), {"file": file})
+
+
+def test_what_is_exported_can_be_imported_and_is_the_same(team, builder):
+    flow = make_flow(team, "Lead qualification", user=None, definition=LEAD)
+    text = builder.get(reverse("flow_export", args=[flow.pk])).content.decode()
+    assert json.loads(text) == LEAD
+    imported(builder, text)
+    copy = Workflow.objects.order_by("-pk").first()
+    assert copy.pk != flow.pk and drafts.load(copy).definition == LEAD
+    assert list(drafts.load(copy).definition) == list(LEAD)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2, "name": "x"}', '{"format": 1, "name": "x", "steps": [{"id": "A"}]}', '{"format": 1, "name": "a\\u0000"}', b"\xff\xfe", '{"format": 1, "name": "x", "hm": 1}'])
+def test_a_file_that_is_no_flow_imports_nothing_and_says_why(builder, text):
+    assert imported(builder, text).status_code == 302
+    assert not Workflow.objects.exists()
+    assert "Nothing was imported" in builder.get("/", headers={"hx-request": "false"}).content.decode()
+
+
+def test_a_copy_is_a_draft_of_its_own(team, builder):
+    flow = make_flow(team, "Leads", user=None, definition=LEAD)
+    builder.post(reverse("flow_duplicate", args=[flow.pk]))
+    copy = Workflow.objects.order_by("-pk").first()
+    assert copy.name == "Leads (copy)" and drafts.load(copy).definition["steps"] == LEAD["steps"] and copy.live_version is None
+
+
+def test_deleting_hides_the_flow_stops_its_triggers_and_keeps_its_runs(team, builder):
+    flow = make_flow(team, "Leads", user=None)
+    start(publish(flow, {**SMALL, "name": "Leads"}), trigger_key="hand", input={})
+    builder.post(reverse("flow_delete", args=[flow.pk]))
+    assert builder.get(reverse("flow", args=[flow.pk])).status_code == 404
+    assert Run.objects.count() == 1 and not Trigger.objects.filter(enabled=True).exists()
+
+
+def test_pausing_and_going_on(team, builder):
+    flow = make_flow(team, "Leads", user=None)
+    for paused in (True, False):
+        builder.post(reverse("flow_pause", args=[flow.pk]))
+        flow.refresh_from_db()
+        assert flow.paused is paused
+
+
+def test_every_example_is_sound_and_loads_once(team):
+    for one in examples.examples():
+        assert check(one.definition) == [], one.name
+    assert examples.load(team) == f"{len(examples.examples())} made"
+    assert examples.load(team) == "already there"
+    flows = Workflow.objects.filter(team=team)
+    assert flows.count() == len(examples.examples()) and not flows.filter(live_version=None).exists()
+    for flow in flows:
+        assert drafts.load(flow).definition == flow.live_version.definition
+
+
+def test_an_example_that_somebody_renamed_or_deleted_does_not_come_back(team, builder):
+    examples.load(team)
+    first, second = Workflow.objects.order_by("pk")[:2]
+    Workflow.objects.filter(pk=first.pk).update(name="Mine now")
+    builder.post(reverse("flow_delete", args=[second.pk]))
+    assert examples.load(team) == "already there"
