@@ -49,7 +49,7 @@ left join run on run.id = o.run_id
 left join workflow f on f.id = run.workflow_id
 left join lateral (
     select id, due_at from wait where o.kind = 'approval' and run_id = o.run_id and path = o.path and take = o.take
-      and kind = 'approval' order by n desc limit 1
+      and scope = coalesce(substring(o.path from '^.*[]]'), '') and kind = 'approval' order by n desc limit 1
 ) w on true
 left join recipient r on r.approval_id = w.id and r.address = o.recipient
 where o.id = %s

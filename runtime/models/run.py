@@ -99,6 +99,7 @@ class Dispatch(models.Model):
         indexes = [
             models.Index(fields=["due_at"], condition=Q(token__isnull=True, due_at__isnull=False), name="dispatch_due"),
             models.Index(fields=["leased_until"], condition=Q(token__isnull=False), name="dispatch_lease"),
+            models.Index(fields=["lost"], condition=Q(token__isnull=True, lost__gt=0), name="dispatch_lost"),
         ]
 
 

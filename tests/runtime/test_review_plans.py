@@ -1,0 +1,44 @@
+"""Statements whose cost must not follow a run's history. What counts is how much is read, not how long it takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.db import connection
+
+from runtime.claims import SUSPECTS
+
+NEXT_DUE_OF_A_RUN = "select min(w.due_at) from wait w where w.run_id = 1 and w.state = 'open'"
+
+
+def pages_read(statement: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("explain (analyze, buffers, format json) " + statement)
+        plan = cursor.fetchone()[0]
+    plan = json.loads(plan) if isinstance(plan, str) else plan
+    return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+
+@pytest.mark.django_db
+def test_a_release_reads_the_open_waits_of_its_run_and_not_all_that_it_ever_had():
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, outcome, created_at, resolved_at)
+            select 1, 'each[' || i || ']', 'each[' || i || ']/w', 1, 'timer', 1, 'resolved', now(), '{}', '{}', now(), now()
+            from generate_series(1, 20000) i""")
+        cursor.execute("""
+            insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)
+            select i, '', 'w', 1, 'timer', 1, 'open', now(), '{}', now() from generate_series(1, 5000) i""")
+        cursor.execute("analyze wait")
+    assert pages_read(NEXT_DUE_OF_A_RUN) < 20
+
+
+@pytest.mark.django_db
+def test_a_look_for_suspects_does_not_read_the_backlog():
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
+            select i, 1, 'ready', now() - interval '1 hour', 0, 0, (i = 19999)::int, false, 0 from generate_series(1, 20000) i""")
+        cursor.execute("analyze dispatch")
+    assert pages_read(SUSPECTS) < 20
