@@ -17,8 +17,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +46,24 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str 
             return value
         assert time.monotonic() < ends, f"not within {seconds} s: {what or condition}; last: {value!r}"
         time.sleep(0.02)
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """Do all of it at the same instant, each over a connection of its own. Gives what each returned or raised."""
+    barrier = threading.Barrier(len(acts))
+
+    def act(one: Callable[[], Any]) -> Any:
+        try:
+            connection.ensure_connection()
+            barrier.wait(PATIENCE)
+            return one()
+        except Exception as error:
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return [done.result() for done in [pool.submit(act, one) for one in acts]]
 
 
 class Zygote:
@@ -111,12 +131,15 @@ class Engine:
 
     # Workers
 
-    def worker(self, failpoint: str = "", env: dict[str, str] | None = None, **settings: Any) -> WorkerProcess:
-        """A running worker process. Settings by name, without HOLDFAST_: `engine.worker(lease_seconds=1)`."""
+    def worker(
+        self, failpoint: str = "", env: dict[str, str] | None = None, sockets: str = "", **settings: Any
+    ) -> WorkerProcess:
+        """A running worker process. Settings by name, without HOLDFAST_: `engine.worker(lease_seconds=1)`. It finds the
+        database in the folder `sockets`, when given."""
         log = self.folder / f"worker{next(self._numbers)}.log"
         chosen = SETTINGS | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
         made = self.zygote.ask(
-            do="spawn", log=str(log), settings=chosen, cluster="tests",
+            do="spawn", log=str(log), settings=chosen, cluster="tests", sockets=sockets,
             env={"HOLDFAST_TEST_FOLDER": str(self.folder), "HOLDFAST_FAILPOINT": failpoint, **(env or {})},
         )  # fmt: skip
         self.workers.append(WorkerProcess(self.zygote, made["pid"], log))

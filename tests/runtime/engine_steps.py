@@ -38,6 +38,7 @@ class ProbeConfig(Config):
     asks: bool = False
     """Whether an interrupted call asks a person, when the step says nothing else."""
     operations: int = 1
+    tokens: int | None = None
 
 
 class Probe(StepType):
@@ -64,7 +65,7 @@ class Probe(StepType):
                 ledger.write(json.dumps(line) + "\n")
         while config["hold"] and not (folder() / config["hold"]).exists():
             await asyncio.sleep(0.02)
-        return Done(config["value"] if config["value"] is not None else {"path": ctx.path})
+        return Done(config["value"] if config["value"] is not None else {"path": ctx.path}, tokens_in=config["tokens"])
 
 
 class StrangeConfig(Config):

@@ -55,6 +55,8 @@ def work(order: dict) -> None:
         importlib.reload(failpoints)
         for name, value in order["settings"].items():
             setattr(settings, name, value)
+        if order.get("sockets"):
+            settings.DATABASES["default"]["HOST"] = order["sockets"]
         told = []
         signal.signal(signal.SIGTERM, lambda *_: told.append(True))
         asyncio.run(Worker(lambda: bool(told), cluster=order["cluster"]).run())
