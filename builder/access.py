@@ -34,9 +34,9 @@ Rule = str | tuple[str, str]
 
 # URL name -> Rule. A role means: at least this role in some team; the look-up then asks for it in the row's own team.
 # To add a view: give its path a name, add the name to its area here, and fetch its rows with
-# `get_workflow(request.user, id, request.role)` and the like: `request.role` is what stands here. `namespace:*` covers a
-# whole namespace. Names that begin with `api:` are API operations, by operation id. tests/builder/test_access.py fails for
-# an address without a name here, and tries each as nobody and as every role.
+# `get_workflow(request.user, id, request.role)` and the like: `request.role` is what stands here. `namespace:*` covers
+# a whole namespace. Names that begin with `api:` are API operations, by operation id. tests/builder/test_access.py
+# fails for an address without a name here, and tries each as nobody and as every role.
 VIEWS: dict[str, Rule] = {
     # In and out
     "login": PUBLIC,

@@ -1,4 +1,4 @@
-"""Reading what machines send. The address fixes the parser, not the Content-Type, and the limit comes before the reading."""
+"""Reading what machines send. The address fixes the parser, not the Content-Type; the limit comes before reading."""
 
 from __future__ import annotations
 

@@ -51,12 +51,18 @@ def workers() -> dict[str, Any]:
     with connection.cursor() as cursor:
         cursor.execute(WORKERS, [FRESH])
         alive, slots, in_flight, beat_age = cursor.fetchone()
-    found = {"ok": alive > 0, "alive": alive, "slots": slots, "in_flight": in_flight, "last_beat_seconds": _rounded(beat_age)}
+    found = {
+        "ok": alive > 0,
+        "alive": alive,
+        "slots": slots,
+        "in_flight": in_flight,
+        "last_beat_seconds": _rounded(beat_age),
+    }
     return found if alive else {**found, "message": "No worker is alive. Start manage.py qcluster."}
 
 
 def due_runs() -> dict[str, Any]:
-    """How many runs wait for a worker, and how long the oldest has. Load is not illness: this never turns the answer bad."""
+    """How many runs wait for a worker, and how long the oldest has. Load is no illness: this is never bad."""
     with connection.cursor() as cursor:
         cursor.execute(OLDEST_DUE)
         count, age = cursor.fetchone()

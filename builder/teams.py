@@ -70,7 +70,13 @@ def remove_member(team: Team, user: Any, *, actor: Any) -> bool:
     if member.role == Role.ADMIN:
         _keep_an_administrator(team, user)
     member.delete()
-    record("remove_member", f"user:{user.pk}", actor=actor, team_id=team.pk, detail={"user": str(user), "from": member.role})
+    record(
+        "remove_member",
+        f"user:{user.pk}",
+        actor=actor,
+        team_id=team.pk,
+        detail={"user": str(user), "from": member.role},
+    )
     return True
 
 

@@ -74,8 +74,8 @@ def occurrence(trigger_id: int, at: datetime) -> str:
 
 
 def latest_missed(type: str, config: Mapping[str, Any], first: datetime, now: datetime) -> datetime:
-    """The last occurrence up to `now`, when `first` was due and may be long past. Looks back in growing windows, because
-    a minutely schedule that slept for a year would have half a million to count through."""
+    """The last occurrence up to `now`, when `first` was due and may be long past. Looks back in growing windows: a
+    minutely schedule that slept for a year would have half a million to count through."""
     kind = trigger_kinds()[type]
     for window in LOOK_BACK:
         if now - window <= first:
@@ -98,7 +98,9 @@ async def _fire_alone(connection: psycopg.AsyncConnection, due: Due) -> int:
         async with connection.transaction():
             return await _fire(connection, due)
     except (psycopg.DataError, psycopg.IntegrityError):
-        log.exception("The schedule %s of workflow %s could not start a run; it will be tried again.", due.key, due.workflow_id)
+        log.exception(
+            "The schedule %s of workflow %s could not start a run; it will be tried again.", due.key, due.workflow_id
+        )
         return 0
 
 
@@ -122,8 +124,18 @@ async def _fire(connection: psycopg.AsyncConnection, due: Due) -> int:
 async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) -> int:
     key = occurrence(due.id, at)
     given = {"scheduled_at": at.astimezone(UTC).isoformat(), "occurrence": key}
-    cursor = await connection.execute(INSERT_RUNS, {
-        "workflow": due.workflow_id, "version": due.version_id, "trigger": due.key, "test": False, "user": None,
-        "rerun_of": None, "inputs": [json.dumps(given)], "keys": [key], "hashes": [""],
-    })
+    cursor = await connection.execute(
+        INSERT_RUNS,
+        {
+            "workflow": due.workflow_id,
+            "version": due.version_id,
+            "trigger": due.key,
+            "test": False,
+            "user": None,
+            "rerun_of": None,
+            "inputs": [json.dumps(given)],
+            "keys": [key],
+            "hashes": [""],
+        },
+    )
     return len(await cursor.fetchall())

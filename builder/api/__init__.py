@@ -1,7 +1,8 @@
 """/api/v1: what programs may do, with a bearer token, under the same table of roles as the pages.
 
-Every operation is registered with `guarded(<operation id>)`: an id that is not in `builder.access.VIEWS` does not import.
-Django-ninja makes the OpenAPI description; our own page shows it, because its ready-made ones load scripts from elsewhere.
+Every operation is registered with `guarded(<operation id>)`: an id that is not in `builder.access.VIEWS` does not
+import. Django-ninja makes the OpenAPI description; our own page shows it, because its ready-made ones load scripts from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from .auth import nobody
 from .errors import add_handlers
 from .reading import StrictParser
 
-DESCRIPTION = """Send `Authorization: Bearer <token>`; make a token on your account page, or with `manage.py apitoken USER`.
+DESCRIPTION = """Send `Authorization: Bearer <token>`: make one on your account page, or with `manage.py apitoken USER`.
 
-Lists come newest first, `limit` at a time; pass `next` of one page as `cursor` to get the following one, until it is null.
+Lists come newest first, `limit` at a time. Pass `next` of one page as `cursor` to get the one after it, until it is null.
 Errors are `{"error": {"message": ..., "problems": [{"step", "field", "message"}]}}`."""
 
 api = NinjaAPI(

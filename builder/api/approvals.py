@@ -40,8 +40,10 @@ def list_approvals(
 
 
 @router.post(
-    "/approvals/{int:approval_id}/decision", response={200: DecidedOut, 409: ErrorOut, 422: ErrorOut},
-    summary="Answer an approval", **guarded("decide_approval"),
+    "/approvals/{int:approval_id}/decision",
+    response={200: DecidedOut, 409: ErrorOut, 422: ErrorOut},
+    summary="Answer an approval",
+    **guarded("decide_approval"),
 )
 def decide_approval(request: HttpRequest, approval_id: int, data: DecisionIn) -> dict[str, Any]:
     """As the approver that you are, or as an operator in place of all approvers. 409 when it is settled already."""
@@ -109,4 +111,9 @@ def _shown(approval: Approval) -> dict[str, Any]:
 
 
 def _decision(decision: Any) -> dict[str, Any]:
-    return {"by": decision.decided_by, "answer": decision.answer, "comment": decision.comment, "at": decision.decided_at}
+    return {
+        "by": decision.decided_by,
+        "answer": decision.answer,
+        "comment": decision.comment,
+        "at": decision.decided_at,
+    }

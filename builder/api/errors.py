@@ -84,7 +84,9 @@ HANDLERS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     DefinitionError: _definition,
     StaleRevision: _stale,
     EditError: lambda request, raised: error(422, str(raised)),
-    BadJson: lambda request, raised: error(422, str(raised), [{"step": "", "field": raised.path, "message": str(raised)}]),
+    BadJson: lambda request, raised: error(
+        422, str(raised), [{"step": "", "field": raised.path, "message": str(raised)}]
+    ),
     IdempotencyConflict: lambda request, raised: error(409, str(raised)),
     PermissionDenied: lambda request, raised: error(403, str(raised) or "Your role does not allow this."),
     Http404: lambda request, raised: error(404, str(raised) or "There is nothing here."),

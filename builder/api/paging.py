@@ -1,4 +1,4 @@
-"""Keyset pages: a cursor is the last id seen, so that pages stay right while rows come in and cost the same at any depth."""
+"""Keyset pages: a cursor is the last id seen, so that pages stay right while rows come in, and all cost the same."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def sections(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """[{"name", "operations": [{"method", "path", "summary", "text", "parameters", "body", "answers"}]}], as registered."""
+    """[{"name", "operations": [{"method", "path", "summary", "text", "parameters", "body", "answers"}]}], in order."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path, item in schema["paths"].items():
         for method in METHODS:
@@ -25,9 +25,14 @@ def _operation(schema: dict[str, Any], method: str, path: str, operation: dict[s
         "path": path,
         "summary": operation.get("summary", ""),
         "text": operation.get("description", ""),
-        "parameters": [_field(one["name"], one["schema"], one.get("required", False), one) for one in operation.get("parameters", ())],
+        "parameters": [
+            _field(one["name"], one["schema"], one.get("required", False), one)
+            for one in operation.get("parameters", ())
+        ],
         "body": _fields(schema, _json_schema(operation.get("requestBody"))),
-        "answers": [(status, _fields(schema, _json_schema(answer))) for status, answer in operation["responses"].items()],
+        "answers": [
+            (status, _fields(schema, _json_schema(answer))) for status, answer in operation["responses"].items()
+        ],
     }
 
 

@@ -29,11 +29,13 @@ State = Literal["open", "attention", "succeeded", "failed", "cancelled"]
 
 
 @router.post(
-    "/workflows/{int:workflow_id}/runs", response={201: StartedOut, 200: StartedOut, 409: ErrorOut, 422: ErrorOut},
-    summary="Start a run", **guarded("start_run"),
+    "/workflows/{int:workflow_id}/runs",
+    response={201: StartedOut, 200: StartedOut, 409: ErrorOut, 422: ErrorOut},
+    summary="Start a run",
+    **guarded("start_run"),
 )
 def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> Status:
-    """201 and a new run; 200 and the old one when this idempotency key started it; 409 when that was with other input."""
+    """201: a new run; 200: the one that this idempotency key started before; 409: it did so with another input."""
     workflow = get_workflow(request.user, workflow_id, request.role)
     if workflow.live_version is None:
         raise Refused(409, "This workflow has not been published.")
@@ -66,7 +68,9 @@ def list_runs(
 ) -> dict[str, Any]:
     wanted = {"workflow_id": workflow, "state": state, "test": test}
     rows = runs_for(request.user).filter(**{name: value for name, value in wanted.items() if value is not None})
-    found, following = page(rows.select_related("version").defer("input", "output", "version__definition"), cursor, limit)
+    found, following = page(
+        rows.select_related("version").defer("input", "output", "version__definition"), cursor, limit
+    )
     return {"items": [_shown(run) for run in found], "next": following}
 
 
@@ -79,7 +83,8 @@ def read_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
 
 @router.get("/runs/{int:run_id}/steps", response=StepPage, summary="List a run's steps", **guarded("list_steps"))
 def list_steps(
-    request: HttpRequest, run_id: int,
+    request: HttpRequest,
+    run_id: int,
     cursor: Annotated[str | None, Query(None, max_length=2000, description="`next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> dict[str, Any]:
@@ -95,7 +100,9 @@ def cancel_run(request: HttpRequest, run_id: int, data: CancelIn) -> dict[str, A
     return _changed(run, acts.cancel(run.pk, user=request.user, why=data.why))
 
 
-@router.post("/runs/{int:run_id}/requeue", response=ChangedOut, summary="Requeue a failed run", **guarded("requeue_run"))
+@router.post(
+    "/runs/{int:run_id}/requeue", response=ChangedOut, summary="Requeue a failed run", **guarded("requeue_run")
+)
 def requeue_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     """It goes on at what failed. Finished steps do not run again."""
     run = get_run(request.user, run_id, request.role)
@@ -103,7 +110,7 @@ def requeue_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
 
 
 def _trigger_key(version: Version, wanted: str | None) -> str:
-    """The trigger that idempotency keys belong to: the one named, the first API trigger, or `api` for a workflow without."""
+    """The trigger that idempotency keys belong to: the one named, the first API trigger, or `api` for want of one."""
     declared = version.definition.get("triggers") or []
     if wanted is None:
         return next((trigger["id"] for trigger in declared if trigger["type"] == "api"), "api")

@@ -41,7 +41,9 @@ def _attempts(run: Run, paths: Iterable[str]) -> dict[Place, list[Attempt]]:
 
 def _in_flight(run: Run) -> list[dict[str, Any]]:
     """Bounded by how many lanes and iterations a run has open, not by its length."""
-    result = StepResult.objects.filter(run_id=run.pk, scope=OuterRef("scope"), path=OuterRef("path"), take=OuterRef("take"))
+    result = StepResult.objects.filter(
+        run_id=run.pk, scope=OuterRef("scope"), path=OuterRef("path"), take=OuterRef("take")
+    )
     found: dict[Place, list[Attempt]] = defaultdict(list)
     for attempt in Attempt.objects.filter(~Exists(result), run_id=run.pk).order_by("started_at", "n"):
         found[attempt.path, attempt.take].append(attempt)

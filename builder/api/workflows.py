@@ -50,7 +50,9 @@ def create_workflow(request: HttpRequest, data: WorkflowIn) -> Status:
 
 
 @router.post(
-    "/workflows/import", response={201: WorkflowOut, 422: ErrorOut}, summary="Make a workflow from a definition",
+    "/workflows/import",
+    response={201: WorkflowOut, 422: ErrorOut},
+    summary="Make a workflow from a definition",
     **guarded("import_workflow"),
 )
 def import_workflow(request: HttpRequest, data: ImportIn) -> Status:
@@ -69,12 +71,17 @@ def read_workflow(request: HttpRequest, workflow_id: int) -> dict[str, Any]:
 
 
 @router.get(
-    "/workflows/{int:workflow_id}/export", response=Definition, summary="Export a definition",
+    "/workflows/{int:workflow_id}/export",
+    response=Definition,
+    summary="Export a definition",
     **guarded("export_workflow"),
 )
 def export_workflow(
-    request: HttpRequest, workflow_id: int,
-    version: str = Query("live", pattern=r"^(live|draft|[1-9]\d{0,8})$", description="`live`, `draft` or a version's number."),
+    request: HttpRequest,
+    workflow_id: int,
+    version: str = Query(
+        "live", pattern=r"^(live|draft|[1-9]\d{0,8})$", description="`live`, `draft` or a version's number."
+    ),
 ) -> dict[str, Any]:
     """Exactly what was published or imported. Connections stay names: a definition never holds secrets."""
     workflow = get_workflow(request.user, workflow_id)
@@ -90,8 +97,10 @@ def get_draft(request: HttpRequest, workflow_id: int) -> dict[str, Any]:
 
 
 @router.put(
-    "/workflows/{int:workflow_id}/draft", response={200: DraftOut, 409: ErrorOut, 422: ErrorOut},
-    summary="Replace the draft", **guarded("put_draft"),
+    "/workflows/{int:workflow_id}/draft",
+    response={200: DraftOut, 409: ErrorOut, 422: ErrorOut},
+    summary="Replace the draft",
+    **guarded("put_draft"),
 )
 def put_draft(request: HttpRequest, workflow_id: int, data: DraftIn) -> dict[str, Any]:
     """A draft may have problems; its shape must be sound. 409 when somebody has changed it since `revision`."""
@@ -101,8 +110,10 @@ def put_draft(request: HttpRequest, workflow_id: int, data: DraftIn) -> dict[str
 
 
 @router.post(
-    "/workflows/{int:workflow_id}/publish", response={201: VersionOut, 409: ErrorOut, 422: ErrorOut},
-    summary="Publish the draft", **guarded("publish_workflow"),
+    "/workflows/{int:workflow_id}/publish",
+    response={201: VersionOut, 409: ErrorOut, 422: ErrorOut},
+    summary="Publish the draft",
+    **guarded("publish_workflow"),
 )
 def publish_workflow(request: HttpRequest, workflow_id: int, data: PublishIn) -> Status:
     """The draft becomes the next version, and new runs start on it. Runs in flight finish on theirs."""
@@ -125,7 +136,9 @@ def _team(request: HttpRequest, name: str | None) -> Team:
     mine = list(teams[:2])
     if len(mine) == 1:
         return mine[0]
-    raise Refused(422, "Say which team owns it.", [{"step": "", "field": "body.team", "message": "Name one of your teams."}])
+    raise Refused(
+        422, "Say which team owns it.", [{"step": "", "field": "body.team", "message": "Name one of your teams."}]
+    )
 
 
 def _problems(definition: dict[str, Any]) -> list[Problem]:

@@ -22,7 +22,7 @@ LONGEST_KEY = 255
 
 @csrf_exempt
 def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> HttpResponse:
-    """POST JSON, or nothing. 202: kept, also when the run does not wait for it yet; 200: came before, or the run has ended.
+    """POST JSON, or nothing. 202: kept, also when the run does not wait yet; 200: came before, or the run has ended.
 
     The same Idempotency-Key, or without one the same body, is the same report.
     """

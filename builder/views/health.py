@@ -18,9 +18,14 @@ from builder.replies import error
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
     """Whether the whole product works: database, migrations, workers; with the oldest run that waits for a worker."""
-    return _answer(request, {
-        "migrations": health.migrations, "workers": health.workers, "due_runs": health.due_runs,
-    })
+    return _answer(
+        request,
+        {
+            "migrations": health.migrations,
+            "workers": health.workers,
+            "due_runs": health.due_runs,
+        },
+    )
 
 
 @csrf_exempt

@@ -24,8 +24,8 @@ from runtime.expressions import EvaluationError, compile
 from runtime.jsonvalues import BadJson, check_json
 from runtime.models import Trigger
 from runtime.starts import IdempotencyConflict, Started, start
-from runtime.triggers.signing import SecretUnavailable, signing_secrets
 from runtime.triggers.signatures import NotSigned, verify
+from runtime.triggers.signing import SecretUnavailable, signing_secrets
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +70,15 @@ def _receive(request: HttpRequest, token: str) -> HttpResponse:
         key, input_hash = _key(trigger, event, headers, body)
     except EvaluationError as problem:
         return error(400, f"The webhook cannot tell which event this is: {problem}", [_problem(trigger, str(problem))])
-    return _answer(start(
-        trigger.workflow.live_version, trigger_key=trigger.key, input=event, idempotency_key=key, input_hash=input_hash
-    ))
+    return _answer(
+        start(
+            trigger.workflow.live_version,
+            trigger_key=trigger.key,
+            input=event,
+            idempotency_key=key,
+            input_hash=input_hash,
+        )
+    )
 
 
 def _find(token: str) -> Trigger | None:
@@ -121,7 +127,9 @@ def _key(trigger: Trigger, event: dict[str, Any], headers: dict[str, str], body:
 
 def _bounded(kind: str, text: str) -> str:
     """Index entries are limited in length; texts from outside are not."""
-    return f"{kind}:{text}" if len(text) <= LONGEST_KEY else f"{kind}-sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return (
+        f"{kind}:{text}" if len(text) <= LONGEST_KEY else f"{kind}-sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    )
 
 
 def _problem(trigger: Trigger, message: str) -> dict[str, str]:

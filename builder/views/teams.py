@@ -84,9 +84,11 @@ def member_add(request: HttpRequest, team_id: int) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return _page(request, found, form, status=422)
-    return _change(request, found, lambda: set_role(
-        found, form.cleaned_data["username"], Role(form.cleaned_data["role"]), actor=request.user
-    ))
+    return _change(
+        request,
+        found,
+        lambda: set_role(found, form.cleaned_data["username"], Role(form.cleaned_data["role"]), actor=request.user),
+    )
 
 
 @require_POST
@@ -96,7 +98,9 @@ def member_role(request: HttpRequest, team_id: int, user_id: int) -> HttpRespons
     form = RoleForm(request.POST)
     if not form.is_valid():
         return _page(request, found, status=422)
-    return _change(request, found, lambda: set_role(found, member.user, Role(form.cleaned_data["role"]), actor=request.user))
+    return _change(
+        request, found, lambda: set_role(found, member.user, Role(form.cleaned_data["role"]), actor=request.user)
+    )
 
 
 @require_POST

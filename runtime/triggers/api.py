@@ -14,7 +14,9 @@ from .base import TriggerKind
 
 class ApiConfig(Config):
     sample: Annotated[Any, Widget("json")] = Field(
-        None, title="Sample input", description="An example of what is sent, for suggestions and checks while you build."
+        None,
+        title="Sample input",
+        description="An example of what is sent, for suggestions and checks while you build.",
     )
 
 

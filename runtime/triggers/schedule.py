@@ -21,7 +21,9 @@ from .base import TriggerKind
 
 def _cron(text: str) -> str:
     if len(text.split()) != 5:
-        raise ValueError("Write five fields: minute, hour, day of month, month, day of week. “0 9 * * 1-5” is weekdays at 9:00.")
+        raise ValueError(
+            "Write five fields: minute, hour, day of month, month, day of week. “0 9 * * 1-5” is weekdays at 9:00."
+        )
     try:
         fires = next(CronSim(text, datetime(2024, 1, 1, tzinfo=UTC)), None)
     except CronSimError as wrong:
@@ -67,7 +69,10 @@ class Schedule(TriggerKind):
 
     def sample(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         at = self.next_after(config, datetime(2027, 1, 1, tzinfo=UTC))
-        return {"scheduled_at": at.isoformat() if at else "2027-01-01T00:00:00+00:00", "occurrence": "1@2027-01-01T00:00:00Z"}
+        return {
+            "scheduled_at": at.isoformat() if at else "2027-01-01T00:00:00+00:00",
+            "occurrence": "1@2027-01-01T00:00:00Z",
+        }
 
     def next_after(self, config: Mapping[str, Any], moment: datetime) -> datetime | None:
         """The first instant strictly after `moment` (aware), in UTC; None when it never comes again.

@@ -39,11 +39,13 @@ def verify(kind: str, secrets: Sequence[str], headers: Mapping[str, str], body: 
 
 
 def generated_secrets(token: str) -> list[str]:
-    """The secrets that Holdfast makes for the webhook with this token: one for each key of the ring, the first is shown.
+    """The secrets that Holdfast makes for the webhook with this token, one for each key of the ring. Show the first.
 
     They are derived and nowhere stored, in the form of Standard Webhooks: `whsec_` and 32 bytes in base64.
     """
-    digests = [hmac.digest(key.encode(), f"webhook\0{token}".encode(), hashlib.sha256) for key in settings.HOLDFAST_LINK_KEYS]
+    digests = [
+        hmac.digest(key.encode(), f"webhook\0{token}".encode(), hashlib.sha256) for key in settings.HOLDFAST_LINK_KEYS
+    ]
     return [PREFIX + b64encode(digest).decode() for digest in digests]
 
 

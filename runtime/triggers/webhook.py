@@ -19,14 +19,18 @@ class SignatureConfig(Config):
         "none", title="Signature", description="How the sender signs its requests."
     )
     connection: ConnectionName = Field(
-        "", title="Secret", description="The connection that holds the signing secret. Empty: Holdfast makes one for you."
+        "",
+        title="Secret",
+        description="The connection that holds the signing secret. Empty: Holdfast makes one for you.",
     )
 
     @model_validator(mode="after")
     def secret_known(self) -> SignatureConfig:
         if self.kind in SENDER_MAKES_SECRET and not self.connection:
             sender = SENDER_MAKES_SECRET[self.kind]
-            raise ValueError(f"{sender} makes the signing secret itself. Store it as a connection and choose that here.")
+            raise ValueError(
+                f"{sender} makes the signing secret itself. Store it as a connection and choose that here."
+            )
         return self
 
 

@@ -86,10 +86,10 @@ def _belongings(team: Team) -> dict[str, Any]:
     mail: OutboxMessage = factories.mail(run)
     token, _ = make_token(member, "script")
     return {
-        "pk": run.workflow_id, "workflow_id": run.workflow_id, "version_id": run.version_id, "number": run.version.number,
+        "pk": run.workflow_id, "workflow_id": run.workflow_id, "version_id": run.version_id, "number": 7,
         "run_id": run.pk, "wait_id": wait.pk, "approval_id": approval.pk, "team_id": team.pk, "user_id": member.pk,
         "token_id": token.pk, "credential_id": credential.pk, "message_id": mail.pk, "mail_id": mail.pk,
-        "step_id": "qualify", "token": "no-such-token-0123456789", "signature": "forged", "path": "reply", "rest": "nothing",
+        "step_id": "qualify", "path": "reply", "rest": "nothing", "token": "no-such-token-012345", "signature": "no",
         # Django's admin
         "object_id": run.pk, "id": member.pk, "app_label": "auth", "content_type_id": 1, "url": "nothing",
     }  # fmt: skip
@@ -190,11 +190,24 @@ def test_rows_of_another_team_do_not_exist(world, method):
     assert not wrong, "\n".join(wrong)
 
 
-OWNED = ("pk", "workflow_id", "run_id", "wait_id", "approval_id", "team_id", "token_id", "credential_id", "message_id", "mail_id")
+OWNED = (
+    "pk",
+    "workflow_id",
+    "run_id",
+    "wait_id",
+    "approval_id",
+    "team_id",
+    "token_id",
+    "credential_id",
+    "message_id",
+    "mail_id",
+)
 
 
 def test_fragments_send_the_whole_page_to_sign_in(world):
-    response = Client().get(reverse("runs"), headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/runs/?state=failed"})
+    response = Client().get(
+        reverse("runs"), headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/runs/?state=failed"}
+    )
     assert response.status_code == 200
     assert response["HX-Redirect"] == "/login/?next=/runs/%3Fstate%3Dfailed"
 
@@ -286,11 +299,13 @@ def test_an_operation_without_a_line_in_the_table_cannot_be_made():
 def call(person: Any, operation: Any, belongings: dict[str, Any]) -> HttpResponse:
     url = "/api/v1" + operation.path
     for name, value in belongings.items():
-        url = url.replace("{int:%s}" % name, str(value))
+        url = url.replace(f"{{int:{name}}}", str(value))
     assert "{" not in url, f"{url}: say in _belongings what its arguments may be"
     headers = {"Authorization": f"Bearer {make_token(person, 'walk')[1]}"} if person else {}
     with transaction.atomic():
-        response = Client(raise_request_exception=False).generic(operation.methods[0], url, b"{}", "application/json", headers=headers)
+        response = Client(raise_request_exception=False).generic(
+            operation.methods[0], url, b"{}", "application/json", headers=headers
+        )
         transaction.set_rollback(True)
     return response
 
@@ -304,7 +319,9 @@ def test_every_operation_answers_those_in_the_table_and_nobody_else(world):
                 continue
             status = call(world["people"][who], operation, world["ours"]).status_code
             enough = who != "nobody" and suffices(rule, who)
-            expected = status not in (401, 403) and status < 500 if enough else status == (401 if who == "nobody" else 403)
+            expected = (
+                status not in (401, 403) and status < 500 if enough else status == (401 if who == "nobody" else 403)
+            )
             if not expected and not (operation.operation_id == "decide_approval" and status in (403, 422)):
                 wrong.append(f"{operation.operation_id} ({rule}) as {who}: {status}")
     assert not wrong, "\n".join(wrong)
@@ -319,7 +336,9 @@ def test_operations_on_rows_of_another_team_find_nothing(world):
     assert (Run.objects.count(), Workflow.objects.count()) == before
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer x", "Basic YTpi", "Bearer " + "x" * 5000, "bearer é"])
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Bearer x", "Basic YTpi", "Bearer " + "x" * 5000, "bearer é"]
+)
 def test_without_a_good_token_there_is_no_api(header):
     response = Client().get("/api/v1/me", headers={"Authorization": header})
     assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")

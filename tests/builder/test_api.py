@@ -18,11 +18,13 @@ from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
 
+KEEP = {"id": "keep", "type": "set", "config": {"values": {"seen": "{{ trigger.body.company }}"}}}
+SOON = {"id": "wait", "type": "delay", "config": {"for": "soon"}}
 FLOW = {
     "format": 1,
     "name": "Lead qualification",
     "triggers": [{"id": "program", "type": "api", "config": {}}, {"id": "person", "type": "manual", "config": {}}],
-    "steps": [{"id": "keep", "type": "set", "config": {"values": {"seen": "{{ trigger.body.company }}"}}}],
+    "steps": [KEEP],
 }
 
 
@@ -35,7 +37,10 @@ class Program:
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str):
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        given = {"Authorization": f"Bearer {self.token}", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        given = {
+            "Authorization": f"Bearer {self.token}",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         kind = given.pop("Content-Type", "application/json")
         return Client(enforce_csrf_checks=True).generic(method, f"/api/v1{path}", data, kind, headers=given)
 
@@ -86,7 +91,9 @@ def test_a_workflow_is_made_edited_published_and_exported(program, settings):
         assert program("GET", f"{base}/export{which}").json() == FLOW
     assert program("GET", f"{base}/export?version=2").status_code == 404
     assert program("GET", f"{base}/export?version=x").status_code == 422
-    assert AuditEntry.objects.filter(action="publish", subject=f"workflow:{workflow['id']}", actor=program.person).exists()
+    assert AuditEntry.objects.filter(
+        action="publish", subject=f"workflow:{workflow['id']}", actor=program.person
+    ).exists()
 
 
 def test_what_is_exported_can_be_imported_again_exactly(program):
@@ -101,9 +108,8 @@ def test_what_is_exported_can_be_imported_again_exactly(program):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"steps": [{"id": "a", "type": "nope", "config": {}}, {"id": "b", "type": "delay", "config": {"for": "soon"}}]},
-         [("a", "type"), ("b", "config.for")]),
-        ({"steps": [{"id": "a", "type": "set", "config": {"values": {"x": "{{ steps.gone.output }}"}}}]}, [("a", "config.values.x")]),
+        ({"steps": [{"id": "a", "type": "nope"}, SOON]}, [("a", "type"), ("wait", "config.for")]),
+        ({"steps": [{**KEEP, "config": {"values": {"x": "{{ steps.gone.output }}"}}}]}, [("keep", "config.values.x")]),
         ({"format": 2}, [("", "")]),
         ({"surprise": 1}, [("", "surprise")]),
     ],
@@ -138,7 +144,7 @@ def test_a_definition_of_the_greatest_depth_passes_and_a_bottomless_one_does_not
 
 def test_a_draft_with_problems_is_kept_and_not_published(program):
     workflow = program("POST", "/workflows", {"name": "Leads"}).json()["id"]
-    broken = {**FLOW, "steps": [{"id": "wait", "type": "delay", "config": {"for": "soon"}}]}
+    broken = {**FLOW, "steps": [SOON]}
     saved = program("PUT", f"/workflows/{workflow}/draft", {"definition": broken})
     assert saved.status_code == 200
     assert saved.json()["problems"][0]["step"] == "wait"
@@ -150,7 +156,9 @@ def test_a_draft_with_problems_is_kept_and_not_published(program):
 def test_a_change_on_an_old_revision_is_told_so_and_changes_nothing(program):
     workflow = published(program)
     draft = program("GET", f"/workflows/{workflow}/draft").json()
-    drafts.save(Workflow.objects.get(pk=workflow), {**FLOW, "description": "theirs"}, revision=None, user=program.person)
+    drafts.save(
+        Workflow.objects.get(pk=workflow), {**FLOW, "description": "theirs"}, revision=None, user=program.person
+    )
     stale = program("PUT", f"/workflows/{workflow}/draft", {"definition": FLOW, "revision": draft["revision"]})
     assert stale.status_code == 409
     assert program("GET", f"/workflows/{workflow}/draft").json()["definition"]["description"] == "theirs"
@@ -195,13 +203,20 @@ def test_a_run_is_started_with_its_input(program, settings):
 def test_an_idempotency_key_starts_one_run(program):
     workflow = published(program)
     asked = {"input": {"a": 1, "b": 2}, "idempotency_key": "order-1"}
-    first, again = program("POST", f"/workflows/{workflow}/runs", asked), program("POST", f"/workflows/{workflow}/runs", asked)
-    reordered = program("POST", f"/workflows/{workflow}/runs", b'{"idempotency_key": "order-1", "input": {"b": 2, "a": 1}}')
+    first, again = (
+        program("POST", f"/workflows/{workflow}/runs", asked),
+        program("POST", f"/workflows/{workflow}/runs", asked),
+    )
+    reordered = program(
+        "POST", f"/workflows/{workflow}/runs", b'{"idempotency_key": "order-1", "input": {"b": 2, "a": 1}}'
+    )
     assert (first.status_code, again.status_code, reordered.status_code) == (201, 200, 200)
     assert first.json()["run"] == again.json()["run"] == reordered.json()["run"]
     assert again.json()["created"] is False
     assert program("POST", f"/workflows/{workflow}/runs", {**asked, "input": {"a": 2}}).status_code == 409
-    assert program("POST", f"/workflows/{workflow}/runs", {**asked, "trigger": "person"}).status_code == 201, "unique per trigger"
+    assert program("POST", f"/workflows/{workflow}/runs", {**asked, "trigger": "person"}).status_code == 201, (
+        "unique per trigger"
+    )
     assert Run.objects.count() == 2
 
 
@@ -250,8 +265,13 @@ def test_runs_are_listed_and_filtered(program):
     version = factories.version()
     runs = [factories.run(version, state=state) for state in ("open", "failed", "succeeded")]
     elsewhere = factories.run()
-    assert [one["id"] for one in program("GET", "/runs").json()["items"]] == [elsewhere.pk, *(run.pk for run in runs[::-1])]
-    assert [one["id"] for one in program("GET", f"/runs?workflow={version.workflow_id}&state=failed").json()["items"]] == [runs[1].pk]
+    assert [one["id"] for one in program("GET", "/runs").json()["items"]] == [
+        elsewhere.pk,
+        *(run.pk for run in runs[::-1]),
+    ]
+    assert [
+        one["id"] for one in program("GET", f"/runs?workflow={version.workflow_id}&state=failed").json()["items"]
+    ] == [runs[1].pk]
     assert program("GET", "/runs?test=true").json()["items"] == []
     assert program("GET", "/runs?state=happy").status_code == 422
 
@@ -262,7 +282,9 @@ def test_a_run_tells_where_it_stands(program):
     shown = program("GET", f"/runs/{run.pk}").json()
     assert (shown["state"], shown["version"], shown["trigger"], shown["cost"]) == ("open", 7, "lead", None)
     assert shown["input"] == {"body": {"company": "Halden Robotics"}}
-    assert [(one["id"], one["path"], one["kind"]) for one in shown["waits"]] == [(wait.pk, "hot/yes/approve_vip", "approval")]
+    assert [(one["id"], one["path"], one["kind"]) for one in shown["waits"]] == [
+        (wait.pk, "hot/yes/approve_vip", "approval")
+    ]
 
 
 def test_steps_come_in_pages_with_their_attempts(program):
@@ -281,9 +303,12 @@ def test_steps_come_in_pages_with_their_attempts(program):
             break
         cursor = f"&cursor={page['next']}"
     assert [(one["path"], one["state"]) for one in found] == [
-        ("qualify", "succeeded"), ("each[0]/add", "succeeded"), ("each[1]/add", "succeeded"), ("each[2]/add", "succeeded"),
+        ("qualify", "succeeded"),
+        ("each[0]/add", "succeeded"),
+        ("each[1]/add", "succeeded"),
+        ("each[2]/add", "succeeded"),
         ("each[3]/add", "running"),
-    ]  # fmt: skip
+    ]
     assert found[0]["output"] == {"score": 82}
     assert [one["outcome"] for one in found[0]["attempts"]] == ["refused", "answered"]
     assert len(found) == StepResult.objects.count() + 1 and Attempt.objects.count() == 3
@@ -323,7 +348,11 @@ def asked() -> Wait:
 def test_an_approver_sees_and_answers_what_asks_them(asked):
     dana = Program(None, email="Dana@example.com")
     (shown,) = dana("GET", "/approvals?mine=true").json()["items"]
-    assert (shown["id"], shown["run"], shown["approvers"]) == (asked.pk, asked.run_id, ["dana@example.com", "marcus@example.com"])
+    assert (shown["id"], shown["run"], shown["approvers"]) == (
+        asked.pk,
+        asked.run_id,
+        ["dana@example.com", "marcus@example.com"],
+    )
     decided = dana("POST", f"/approvals/{asked.pk}/decision", {"answer": "approve", "comment": "Fine"})
     assert decided.status_code == 200
     assert (decided.json()["state"], decided.json()["answer"]) == ("decided", "approve")
@@ -360,7 +389,12 @@ def test_a_person_without_an_address_is_asked_nothing(asked):
 def test_the_description_covers_every_operation_and_its_errors(program):
     schema = Client().get("/api/v1/openapi.json").json()
     described = {operation["operationId"] for item in schema["paths"].values() for operation in item.values()}
-    registered = {op.operation_id for _, router in api._routers for view in router.path_operations.values() for op in view.operations}
+    registered = {
+        op.operation_id
+        for _, router in api._routers
+        for view in router.path_operations.values()
+        for op in view.operations
+    }
     assert described == registered and len(described) >= 15
     assert all(path.startswith("/api/v1/") for path in schema["paths"])
 

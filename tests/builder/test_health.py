@@ -23,7 +23,10 @@ def look(path: str = "/healthz") -> tuple[int, dict]:
 def beat(worker, seconds_ago: float) -> None:
     """Beats are the wall clock's, so the row is made older and the clock is left alone."""
     with connection.cursor() as cursor:
-        cursor.execute("update worker set beat_at = clock_timestamp() - make_interval(secs => %s) where id = %s", [seconds_ago, worker.pk])
+        cursor.execute(
+            "update worker set beat_at = clock_timestamp() - make_interval(secs => %s) where id = %s",
+            [seconds_ago, worker.pk],
+        )
 
 
 def test_without_a_worker_it_is_not_well_and_says_what_to_do():

@@ -48,7 +48,9 @@ def post(trigger: Trigger | str, body="{}", content_type: str | None = JSON, que
     token = trigger if isinstance(trigger, str) else trigger.token
     data = body if isinstance(body, str | bytes) else json.dumps(body)
     given = {"HTTP_" + name.upper(): value for name, value in headers.items()}
-    return Client(enforce_csrf_checks=True).post(f"/hooks/{token}/{query}", data, content_type=content_type or "", **given)
+    return Client(enforce_csrf_checks=True).post(
+        f"/hooks/{token}/{query}", data, content_type=content_type or "", **given
+    )
 
 
 def message(response) -> str:
@@ -61,7 +63,14 @@ def no_run_was_started() -> bool:
 
 def test_a_request_becomes_a_run_that_is_ready_to_be_claimed(hook, settings):
     trigger = hook()
-    response = post(trigger, {"company": "Halden"}, query="?source=site&tag=a&tag=b", x_event_id="e1", authorization="Bearer x", cookie="a=b")
+    response = post(
+        trigger,
+        {"company": "Halden"},
+        query="?source=site&tag=a&tag=b",
+        x_event_id="e1",
+        authorization="Bearer x",
+        cookie="a=b",
+    )
     assert response.status_code == 202
     run = Run.objects.get()
     assert response.json() == {"run": run.pk, "url": f"{settings.HOLDFAST_PUBLIC_URL}/runs/{run.pk}/"}
@@ -100,13 +109,17 @@ def test_bodies_that_cannot_be_held_are_refused_with_their_place(hook, body, wor
     assert no_run_was_started()
 
 
-@pytest.mark.parametrize("content_type", [JSON, "application/cloudevents+json", "application/json; charset=utf-8", "text/plain", None])
+@pytest.mark.parametrize(
+    "content_type", [JSON, "application/cloudevents+json", "application/json; charset=utf-8", "text/plain", None]
+)
 def test_the_address_and_not_the_content_type_fixes_the_parser(hook, content_type):
     assert post(hook(), {"a": 1}, content_type).status_code == 202
     assert Run.objects.get().input["body"] == {"a": 1}
 
 
-@pytest.mark.parametrize("content_type", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "multipart/mixed"])
+@pytest.mark.parametrize(
+    "content_type", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "multipart/mixed"]
+)
 def test_other_kinds_of_bodies_are_refused_where_json_is_expected(hook, content_type):
     assert post(hook(), '{"files[0].path": "/etc/passwd"}', content_type).status_code == 415
     assert no_run_was_started()
@@ -138,7 +151,9 @@ def test_a_form_field_named_like_a_path_is_text_and_nothing_else(hook):
     assert Run.objects.get().input["body"] == {"trigger.body": "x", "__proto__": "y", "body[admin]": "1"}
 
 
-@pytest.mark.parametrize(("body", "words"), [("a=%00", "body.a"), ("a=%ff", "UTF-8"), ("&".join(f"a{n}=1" for n in range(1001)), "1,000")])
+@pytest.mark.parametrize(
+    ("body", "words"), [("a=%00", "body.a"), ("a=%ff", "UTF-8"), ("&".join(f"a{n}=1" for n in range(1001)), "1,000")]
+)
 def test_forms_that_cannot_be_held_are_refused(hook, body, words):
     response = post(hook(format="form"), body, FORM)
     assert (response.status_code, words in message(response)) == (400, True)
@@ -288,7 +303,12 @@ def test_the_window_follows_the_clock(hook, team, clock):
 def test_the_earlier_secret_of_a_connection_still_works(hook, team):
     seal(Credential(team=team, name="gh", kind="signing"), {"secret": "new", "previous": "old"})
     trigger = hook(signature={"kind": "github", "connection": "gh"})
-    assert [post(trigger, **github(secret, "{}")).status_code for secret in ("new", "old", "other", "")] == [202, 202, 401, 401]
+    assert [post(trigger, **github(secret, "{}")).status_code for secret in ("new", "old", "other", "")] == [
+        202,
+        202,
+        401,
+        401,
+    ]
 
 
 def test_a_connection_of_another_team_is_none_and_lets_nothing_in(hook):
@@ -328,12 +348,16 @@ def waiting_run(team) -> Run:
 
 
 def open_wait(run: Run, path: str = "reply") -> Wait:
-    return Wait.objects.create(run_id=run.pk, path=path, scope="", kind="callback", due_at=run.created_at + timedelta(days=1))
+    return Wait.objects.create(
+        run_id=run.pk, path=path, scope="", kind="callback", due_at=run.created_at + timedelta(days=1)
+    )
 
 
 def call_back(url: str, body: str = "{}", **headers):
     given = {"HTTP_" + name.upper(): value for name, value in headers.items()}
-    return Client(enforce_csrf_checks=True).post(url.replace("http://127.0.0.1:8000", ""), body, content_type=JSON, **given)
+    return Client(enforce_csrf_checks=True).post(
+        url.replace("http://127.0.0.1:8000", ""), body, content_type=JSON, **given
+    )
 
 
 def test_a_callback_wakes_the_run_that_waits_for_it(waiting_run):
@@ -387,7 +411,10 @@ def test_a_callback_for_a_run_that_has_ended_changes_nothing(waiting_run):
 
 def test_looking_at_a_callbacks_address_does_nothing(waiting_run):
     open_wait(waiting_run)
-    assert Client().get(tokens.callback_url(waiting_run.pk, "reply").replace("http://127.0.0.1:8000", "")).status_code == 405
+    assert (
+        Client().get(tokens.callback_url(waiting_run.pk, "reply").replace("http://127.0.0.1:8000", "")).status_code
+        == 405
+    )
     assert Wait.objects.get().state == "open"
 
 

@@ -28,11 +28,23 @@ def web_server(**environment: str) -> Iterator[int]:
     """The port of a gunicorn of our own, once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        command = [sys.executable, "-m", "gunicorn", "builder.wsgi", "--bind", f"fd://{listener.fileno()}", "--log-level", "warning"]
+        command = [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "builder.wsgi",
+            "--bind",
+            f"fd://{listener.fileno()}",
+            "--log-level",
+            "warning",
+        ]
         command += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
         process = subprocess.Popen(command, env=os.environ | environment, pass_fds=[listener.fileno()])
         try:
-            assert exchange(port, b"GET /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 60)[0] == 404
+            assert (
+                exchange(port, b"GET /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 60)[0]
+                == 404
+            )
             yield port
         finally:
             process.terminate()
@@ -110,7 +122,9 @@ def chunked_bodies_are_read_and_bounded(port: int, trigger: Trigger) -> None:
         return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:5], body[5:])) + b"0\r\n\r\n"
 
     before = Run.objects.count()
-    status, _, answer = exchange(port, request(trigger, chunked(b'{"chunked": 1}'), "Transfer-Encoding: chunked", length=-1))
+    status, _, answer = exchange(
+        port, request(trigger, chunked(b'{"chunked": 1}'), "Transfer-Encoding: chunked", length=-1)
+    )
     assert status == 202
     assert Run.objects.get(pk=json.loads(answer)["run"]).input["body"] == {"chunked": 1}
     full = b'"' + b"x" * MIB + b'"'

@@ -65,7 +65,10 @@ def test_the_last_administrator_stays():
     team = Team.objects.create(name="Ours")
     admin, other = factories.user("admin", of=team), factories.user("operator", of=team)
     retired = factories.user("admin", of=team, is_active=False)
-    for act in (lambda: set_role(team, admin, Role.VIEWER, actor=admin), lambda: remove_member(team, admin, actor=admin)):
+    for act in (
+        lambda: set_role(team, admin, Role.VIEWER, actor=admin),
+        lambda: remove_member(team, admin, actor=admin),
+    ):
         with pytest.raises(LastAdministrator):
             act()
     set_role(team, other, Role.ADMIN, actor=admin)

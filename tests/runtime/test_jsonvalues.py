@@ -101,7 +101,9 @@ def test_brackets_inside_strings_are_not_levels():
     assert loads_strict(json.dumps(["[" * 200, '"[{' * 100]).encode())[0] == "[" * 200
 
 
-@pytest.mark.parametrize("text", ['"' + '\\"' * 400_000, '"' * 900_000, '"\\' * 300_000, "[]," * 300_000, "{[" * 400_000])
+@pytest.mark.parametrize(
+    "text", ['"' + '\\"' * 400_000, '"' * 900_000, '"\\' * 300_000, "[]," * 300_000, "{[" * 400_000]
+)
 def test_hostile_bodies_take_no_longer_than_their_length(text):
     begun = time.process_time()
     refused(text)
@@ -123,7 +125,9 @@ def test_a_body_of_many_small_objects_is_read_in_time():
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec=None), max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec=None), max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

@@ -83,7 +83,9 @@ def test_many_workers_at_once_start_one_run_per_occurrence(database_url, clock):
 def test_a_worker_killed_inside_the_transaction_leaves_nothing_and_the_next_one_fires(database_url, clock):
     workflow = scheduled()
     clock.advance(hours=1)
-    killed = subprocess.run([sys.executable, "-c", FIRE], env={**os.environ, "HOLDFAST_FAILPOINT": "schedule.inside:1"}, timeout=60)
+    killed = subprocess.run(
+        [sys.executable, "-c", FIRE], env={**os.environ, "HOLDFAST_FAILPOINT": "schedule.inside:1"}, timeout=60
+    )
     assert killed.returncode == -signal.SIGKILL
     assert not Run.objects.filter(workflow=workflow).exists()
     assert fire(database_url) == [1]
@@ -139,7 +141,7 @@ def test_one_schedule_that_cannot_be_read_does_not_keep_the_others(database_url,
 
 
 def test_publishing_does_not_wait_for_firing_nor_the_other_way(database_url, clock):
-    """Publishing locks the workflow and then its triggers. Firing passes over what is locked, so the two cannot meet crosswise."""
+    """Publishing locks the workflow and then its triggers. Firing passes over what is locked, so they never meet."""
     workflow = scheduled()
     clock.advance(hours=1)
     with psycopg.connect(database_url) as publishing:
@@ -155,7 +157,10 @@ def test_a_new_version_keeps_the_time_of_an_unchanged_schedule(database_url, clo
     version = Version.objects.get(workflow=workflow)
     publish(workflow, version.definition | {"description": "changed"})
     assert due_time(workflow) == due
-    changed = {**version.definition, "triggers": [{**version.definition["triggers"][0], "config": {"cron": "30 3 * * *"}}]}
+    changed = {
+        **version.definition,
+        "triggers": [{**version.definition["triggers"][0], "config": {"cron": "30 3 * * *"}}],
+    }
     publish(workflow, changed)
     assert due_time(workflow).strftime("%H:%M") == "03:30"
 
@@ -170,7 +175,11 @@ def test_a_minutely_schedule_that_slept_for_a_year_is_reckoned_at_once():
 def test_the_latest_missed_occurrence_is_the_last_of_all(cron):
     from runtime.triggers import trigger_kinds
 
-    config, first, now = {"cron": cron, "zone": "Europe/Berlin"}, datetime(2026, 12, 1, tzinfo=UTC), datetime(2028, 4, 1, tzinfo=UTC)
+    config, first, now = (
+        {"cron": cron, "zone": "Europe/Berlin"},
+        datetime(2026, 12, 1, tzinfo=UTC),
+        datetime(2028, 4, 1, tzinfo=UTC),
+    )
     kind = trigger_kinds()["schedule"]
     first = at = kind.next_after(config, first)
     while at <= now:

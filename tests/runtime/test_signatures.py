@@ -12,7 +12,11 @@ from standardwebhooks import Webhook
 from runtime.triggers.signatures import WINDOW, NotSigned, generated_secrets, verify
 
 # github.com/docs: "Validating webhook deliveries"
-GITHUB = ("It's a Secret to Everybody", b"Hello, World!", "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17")
+GITHUB = (
+    "It's a Secret to Everybody",
+    b"Hello, World!",
+    "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
+)
 # api.slack.com: "Verifying requests from Slack"
 SLACK_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 SLACK_TIME = 1531420618
@@ -61,7 +65,9 @@ def test_the_published_example_of_standard_webhooks():
 
 
 def test_stripes_scheme_passes_over_other_versions():
-    headers = stripe_headers("whsec_abc", b"{}", 1_800_000_000, more="v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39,")
+    headers = stripe_headers(
+        "whsec_abc", b"{}", 1_800_000_000, more="v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39,"
+    )
     verify("stripe", ["whsec_abc"], headers, b"{}", NOW)
 
 
@@ -78,13 +84,20 @@ def signed(kind: str, body: bytes, at: int, secret: str = "s3cret") -> dict[str,
     """A good request of each kind, signed by the formula of its description and not by our code."""
     if kind == "standard":
         stamp = instant(at)
-        return {"webhook-id": "m", "webhook-timestamp": str(at), "webhook-signature": Webhook(STANDARD_SECRET).sign("m", stamp, body.decode())}
+        return {
+            "webhook-id": "m",
+            "webhook-timestamp": str(at),
+            "webhook-signature": Webhook(STANDARD_SECRET).sign("m", stamp, body.decode()),
+        }
     if kind == "github":
         return {"x-hub-signature-256": "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
     if kind == "stripe":
         return stripe_headers(secret, body, at)
     text = b"v0:" + str(at).encode() + b":" + body
-    return {"x-slack-request-timestamp": str(at), "x-slack-signature": "v0=" + hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()}
+    return {
+        "x-slack-request-timestamp": str(at),
+        "x-slack-signature": "v0=" + hmac.new(secret.encode(), text, hashlib.sha256).hexdigest(),
+    }
 
 
 SECRETS = {"standard": STANDARD_SECRET, "github": "s3cret", "stripe": "s3cret", "slack": "s3cret"}
@@ -107,7 +120,10 @@ def test_a_request_without_its_signature_is_refused(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("garbage", ["garbage", "", "=", ",,,", "t=,v1=", "v1,", "t=99999999999999999999999,v1=00", "é\xff", "v1," + "A" * 5000])
+@pytest.mark.parametrize(
+    "garbage",
+    ["garbage", "", "=", ",,,", "t=,v1=", "v1,", "t=99999999999999999999999,v1=00", "é\xff", "v1," + "A" * 5000],
+)
 def test_garbage_in_any_header_is_refused_and_never_an_error(kind, garbage):
     good = signed(kind, b"{}", AT)
     for name in good:
