@@ -65,7 +65,7 @@ class Safety:
 
     @property
     def fields(self) -> tuple[Shown, ...]:
-        return (*self.check, *((self.header,) if self.header else ()))
+        return (*self.check, *((self.header,) if self.header and self.rule == REPEAT else ()))
 
     @property
     def shape(self) -> str:

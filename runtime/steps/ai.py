@@ -91,12 +91,12 @@ class Ai(StepType):
     outside = True
 
     def line(self, config: Mapping[str, Any]) -> str:
-        task, what = DO.get(config.get("task", "extract"), "AI"), ""
-        if config.get("labels"):
-            what = ", ".join(list(config["labels"])[:3])
-        elif isinstance(config.get("schema"), dict):
-            what = ", ".join(list(config["schema"].get("properties") or {})[:3])
-        return f"{task} · {what}" if what else task
+        task, what = config.get("task", "extract"), []
+        if task == "classify":
+            what = list(config.get("labels") or {})
+        elif task == "extract":
+            what = list((config.get("schema") or {}).get("properties") or {})
+        return " · ".join(filter(None, [DO.get(task, "AI"), ", ".join(what[:3])]))
 
     async def run(self, ctx: Context) -> Outcome:
         if not str(ctx.config["prompt"]).strip():
