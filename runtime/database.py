@@ -13,7 +13,9 @@ def conninfo() -> str:
     parts = {"dbname": database["NAME"], "user": database.get("USER"), "password": database.get("PASSWORD"),
              "host": database.get("HOST"), "port": database.get("PORT")}
     options = {name: value for name, value in (database.get("OPTIONS") or {}).items() if isinstance(value, str | int)}
-    keepalive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    # Keep-alives say nothing while something sent is unanswered: then tcp_user_timeout (ms) notices that a server is gone.
+    keepalive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000,
+                 "connect_timeout": 10}
     return make_conninfo(**{name: value for name, value in parts.items() if value}, **{**keepalive, **options})
 
 

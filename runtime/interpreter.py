@@ -274,7 +274,8 @@ def _success(execution: Execution, ctx: StepContext, done: Done) -> tuple[list[R
     rows += ctx.lines
     rows += [execution.log(ctx.path, line) for line in done.log]
     rows.append(execution.log(ctx.path, f"{ctx.node.name}: done"))
-    return rows, Result(ctx.take, StepState.SUCCEEDED, done.output, None)
+    # As it is stored, or what follows would see another output after a resume than without one.
+    return rows, Result(ctx.take, StepState.SUCCEEDED, execution.masker.mask(done.output), None)
 
 
 def _failure(

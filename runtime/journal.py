@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 
 RIDE_ROWS = 200
 RIDE_SECONDS = 0.05
-SENT_AGAIN = ("08", "40", "53", "57")
-"""Classes of SQLSTATE after which the same batch may succeed: connection, rollback, resources, operator intervention."""
+SENT_AGAIN = ("08", "25006", "40", "53", "57", "58")
+"""What SQLSTATEs begin with after which the same batch may succeed: connection, read-only (a standby that is not promoted
+yet), rollback, resources, operator intervention, system error."""
 
 Row = tuple[str, tuple[Any, ...]]
 
@@ -168,7 +169,10 @@ class Journal:
         """How a call ended is recorded also when its run went elsewhere; only advancing is fenced."""
         settled = [row for entry in entries for kind, row in entry.rows if kind == "settle"]
         if settled:
-            await self._query(ROWS["settle"].sql, ROWS["settle"].columns(settled))
+            try:
+                await self._query(ROWS["settle"].sql, ROWS["settle"].columns(settled))
+            except psycopg.DataError as error:
+                log.error("journal: how calls of lost runs ended cannot be recorded: %s", error)
 
     async def _transact(self, entries: list[Entry]) -> None:
         """One transaction, sent as one pipeline; sent again when the connection broke before the commit."""
@@ -235,7 +239,8 @@ class Journal:
                     [self._worker_id],
                 )
                 self._epoch, self._done = await cursor.fetchone()
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except psycopg.Error as error:
+                log.warning("journal: no connection: %s", error)
                 await self._drop()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
@@ -251,9 +256,9 @@ def _broke(connection: psycopg.AsyncConnection, error: psycopg.Error) -> bool:
     """Whether the batch may be sent again as it is: the fault is the connection's or the server's, not the rows'."""
     if error.sqlstate == STALE_CONNECTION or connection.closed:
         return True
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return False
-    return error.sqlstate is None or error.sqlstate[:2] in SENT_AGAIN
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(SENT_AGAIN)
 
 
 def _by_kind(entries: list[Entry]) -> dict[str, list[tuple]]:

@@ -38,7 +38,7 @@ from .steps import step_types
 
 log = logging.getLogger(__name__)
 
-LOST = (psycopg.OperationalError, psycopg.InterfaceError, OSError)
+LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction, OSError)
 WATCH_SECONDS = 0.25
 BEAT_SECONDS = 0.1
 SUSPECTS_SECONDS = 1.0
