@@ -16,7 +16,7 @@ from .reading import StrictParser
 
 DESCRIPTION = """Send `Authorization: Bearer <token>`: make one on your account page, or with `manage.py apitoken USER`.
 
-Lists come newest first, `limit` at a time. Pass `next` of one page as `cursor` to get the one after it, until it is null.
+Lists come newest first, `limit` at a time. Pass `next` of one page as `cursor` to get the next, until it is null.
 Errors are `{"error": {"message": ..., "problems": [{"step", "field", "message"}]}}`."""
 
 api = NinjaAPI(
