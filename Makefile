@@ -1,8 +1,9 @@
-# Holdfast. `make up` starts everything, `make test` proves it (ARGS="-k approval" passes through).
+# Holdfast. `make up` starts everything, `make test` proves it (ARGS="-k approval" passes through; JOBS=1 for one process).
 # PYTHON chooses the interpreter (3.11 or newer); everything is installed into .venv and nothing outside it.
 
 PYTHON ?= python3
 ARGS ?=
+JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
@@ -14,7 +15,7 @@ up: packages
 	@$(RUN) manage.py up
 
 test: test-packages browser
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 # Not tests: attacks and measurements, which take as long as you let them.
 chaos: test-packages
