@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator
+from pydantic.fields import FieldInfo
 
 from ..durations import parse_duration
 from ..expressions import SyntaxProblem, compile, compile_template, compile_value
@@ -63,6 +64,7 @@ Labels = Annotated[dict[str, str], Widget("labels")]
 FormFields = Annotated[list[dict[str, Any]], Widget("form_fields")]
 
 
-def widget_of(metadata: list[Any]) -> str:
-    """The widget kind of a pydantic FieldInfo's `metadata`, or an empty string for the type's own default."""
-    return next((item.kind for item in metadata if isinstance(item, Widget)), "")
+def widget_of(info: FieldInfo) -> str:
+    """The widget kind of a config field, also of an optional one; an empty string for the type's own default."""
+    marks = [*info.metadata, *(mark for part in get_args(info.annotation) for mark in getattr(part, "__metadata__", ()))]
+    return next((mark.kind for mark in marks if isinstance(mark, Widget)), "")

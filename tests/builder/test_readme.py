@@ -1,0 +1,42 @@
+"""What the README says about settings, commands and files is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def read_from_the_environment() -> set[str]:
+    """Names of variables in the product's own code; those of tests and failpoints are told where they belong."""
+    names: set[str] = set()
+    for package in ("builder", "runtime"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = path.read_text()
+            names |= set(re.findall(r"""env(?:iron)?\.\w+\(\s*["']([A-Z][A-Z_]+)["']""", text))
+            names |= set(re.findall(r"""environ\[["']([A-Z][A-Z_]+)["']\]""", text))
+    return names - {"HOLDFAST_FAILPOINT", "HOLDFAST_CLUSTER", "HOLDFAST_CODE_VERSION", "DJANGO_SETTINGS_MODULE"}
+
+
+def test_every_setting_is_in_the_readme():
+    missing = {name for name in read_from_the_environment() if f"`{name}`" not in README}
+    assert not missing
+
+
+def test_every_setting_in_the_readme_exists():
+    named = set(re.findall(r"`((?:HOLDFAST_)[A-Z_]+)`", README))
+    code = "".join(path.read_text() for package in ("builder", "runtime") for path in (ROOT / package).rglob("*.py"))
+    assert {name for name in named if name not in code} == set()
+
+
+def test_files_and_commands_of_the_readme_exist():
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", README):
+        assert (ROOT / link).exists(), link
+    for command in set(re.findall(r"manage\.py (\w+)", README)) - {"check"}:
+        places = [ROOT / package / "management" / "commands" / f"{command}.py" for package in ("builder", "runtime")]
+        assert any(place.exists() for place in places), command
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"make (up|test|bench|chaos|lock)\b", README)):
+        assert f"\n{target}" in makefile
