@@ -69,7 +69,7 @@ class Safety:
 
     @property
     def shape(self) -> str:
-        return self.rule
+        return f"{self.rule}{'+key' if self.has_key else ''}"
 
 
 def safety_of(step: Mapping[str, Any], kind: StepType, problems: list[Problem], offer: Offer = Offer()) -> Safety:  # noqa: B008
