@@ -16,14 +16,17 @@ from runtime.models import Credential, Team, Workflow
 
 LONGEST_VALUE = 8_000
 NAME = re.compile(r"[^\s\x00-\x1f][^\x00-\x1f]{0,63}")
-HOST = re.compile(r"(?=.{1,260}$)(?:(?:\*\.)?[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9](?:[a-z0-9-]{0,62}))*|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?")
+LABEL = r"[a-z0-9](?:[a-z0-9-]{0,62})"
+HOST = re.compile(rf"(?=.{{1,260}}$)(?:(?:\*\.)?{LABEL}(?:\.{LABEL})*|\[[0-9a-f:.]{{2,45}}\])(?::\d{{1,5}})?")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 # Workflows of a team that name the connection, in a step or a trigger: in their draft, their live version, or a version
 # that a run still needs.
 USED_BY = """
-with named as (select '$.**.connection ? (@ == $name)'::jsonpath as path, jsonb_build_object('name', %(name)s::text) as vars)
+with named as (
+    select '$.**.connection ? (@ == $name)'::jsonpath as path, jsonb_build_object('name', %(name)s::text) as vars
+)
 select w.id from workflow w cross join named n where w.team_id = %(team)s and w.deleted_at is null and (
     exists (select from draft d where d.workflow_id = w.id and jsonb_path_exists(d.definition::jsonb, n.path, n.vars))
     or exists (select from version v where v.id = w.live_version_id and jsonb_path_exists(v.definition::jsonb, n.path, n.vars)))

@@ -51,8 +51,8 @@ class ClockNow(Func):
 
 def workers() -> dict[str, Any]:
     """Every process that has not signed off, and the sums over the healthy ones."""
-    found = Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - timedelta(days=1)).annotate(now=ClockNow()).order_by("pk")
-    rows = [_worker(worker) for worker in found[:24]]
+    found = Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - timedelta(days=1)).annotate(now=ClockNow())
+    rows = [_worker(worker) for worker in found.order_by("pk")[:24]]
     healthy = [row for row in rows if row["healthy"]]
     due = Dispatch.objects.filter(token=None, due_at__lte=BusinessNow())
     queued = due.values("pk")[: COUNT_TO + 1].count()
@@ -127,9 +127,9 @@ def stuck(user: Any) -> list[Stuck]:
     overdue = runs.filter(dispatch__token=None, dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER)
     waits = _waits_of(asking)
     rows = [_asks(run, waits.get(run.pk)) for run in asking]
+    taken_over = "Its lease ran out: another worker takes it"
     rows += [
-        Stuck(run, "", f"w-{run.dispatch.worker_id}", run.dispatch.leased_until, "running", "Its lease ran out: another worker takes it")
-        for run in expired
+        Stuck(run, "", f"w-{run.dispatch.worker_id}", run.dispatch.leased_until, "running", taken_over) for run in expired
     ]
     rows += [
         Stuck(run, "", "", run.dispatch.due_at, "queued", "Due and not taken: see that workers run and have free slots")

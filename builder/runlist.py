@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.cache import cache
 from django.db import connection
 from django.db.models import Max, Q, QuerySet
 from django.http import QueryDict
@@ -26,6 +27,7 @@ COUNT_TO = 1_000
 SEARCHED = 100_000
 HOURS = 24
 DAY_READ = 20_000
+DAY_KEPT = 30
 STATES = ("running", "waiting", "attention", "failed", "succeeded", "cancelled")
 _NUMBER = re.compile(r"(?:run\s*)?#?\s*(\d[\d,. ]{0,24})", re.IGNORECASE)
 
@@ -53,11 +55,11 @@ join attempt a on a.run_id = asked.id and a.scope = asked.scope and a.path = ask
 """
 # The last day by hours of age; the row without an age is the whole of it.
 LAST_DAY = """
-with latest as ({latest})
-select floor(extract(epoch from holdfast_now() - created_at) / 3600)::int as age, count(*),
+with latest as ({latest}), today as materialized (select holdfast_now() as now)
+select floor(extract(epoch from now - created_at) / 3600)::int as age, count(*),
     count(*) filter (where state = 'failed'), count(*) filter (where state = 'succeeded'), sum(cost),
     percentile_cont(0.5) within group (order by ended_at - created_at)
-from latest where created_at > holdfast_now() - interval '24 hours' group by grouping sets ((1), ())
+from latest, today where created_at > now - interval '24 hours' group by grouping sets ((1), ())
 """
 
 
@@ -149,7 +151,9 @@ def _found_by(text: str) -> Q:
 
 
 def counts(user: Any, chosen: Filter) -> dict[str, str]:
-    """State -> how many, "1,000+" beyond a thousand; "" is all of them."""
+    """State -> how many, "1,000+" beyond a thousand; "" is all of them. Searches are not counted: each count is a search."""
+    if chosen.search:
+        return dict.fromkeys(("", *STATES), "")
     base = Filter(flow=chosen.flow, search=chosen.search, tests=chosen.tests)
     counted = {}
     for state in STATES:
@@ -173,6 +177,10 @@ def chosen(user: Any, posted: QueryDict, most: int) -> list[int]:
 
 def last_day(user: Any) -> dict[str, Any]:
     """The last 24 hours among the latest runs: by hour how many began and how many of them failed, and what they came to."""
+    return cache.get_or_set(f"runs:day:{user.pk}", lambda: _last_day(user), DAY_KEPT)
+
+
+def _last_day(user: Any) -> dict[str, Any]:
     columns = ("created_at", "ended_at", "state", "cost")
     latest = access.runs_for(user).filter(test=False).order_by("-pk").values(*columns)[:DAY_READ]
     sql, parameters = latest.query.sql_with_params()

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from runtime.definition import walk
-from runtime.states import AttemptOutcome, StepState, WaitKind, WaitState
+from runtime.states import AttemptOutcome, WaitKind, WaitState
 
 from .runrows import Iteration, LoopPage, Place, Rows
 
@@ -223,7 +223,8 @@ class _Maker:
             page = self.rows.loops.get(node.path)
             if page is not None:
                 node.loop = page
-                node.aside = f"{page.ended:,} of {page.total:,}" if page.total is not None else counted_number(page.ended, "iteration")
+                known = page.total is not None
+                node.aside = f"{page.ended:,} of {page.total:,}" if known else counted_number(page.ended, "iteration")
         begun = [span.start for child in below for span in child.spans]
         started = place.started_at or min(begun, default=None)
         ended = place.result.finished_at if place.result else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 
 NOW_AT = 84.0
@@ -72,7 +72,8 @@ def make_axis(start: datetime, end: datetime, work: Iterable[tuple[datetime, dat
         knots.append((seconds, place))
     shortened = any(shown < length for length, shown in lengths)
     scaled = next((knots[i][1] for i, (length, shown) in enumerate(lengths) if shown < length), knots[-1][1])
-    ticks = tuple(Tick(i * TICK_EVERY, i * unit) for i in range(TICKS) if i * TICK_EVERY <= scaled - (3 if shortened else 8) or i == 0)
+    last = scaled - (3 if shortened else 8)
+    ticks = tuple(Tick(i * TICK_EVERY, i * unit) for i in range(TICKS) if i * TICK_EVERY <= last or i == 0)
     return Axis(start, end, tuple(knots), ticks, shortened)
 
 
@@ -119,13 +120,3 @@ def _between(knots: tuple[tuple[float, float], ...], seconds: float) -> float:
         return knots[-1][1]
     (a, xa), (b, xb) = knots[place - 1], knots[place]
     return round(xa + (xb - xa) * (seconds - a) / (b - a), 3)
-
-
-def worked_time(spans: Iterable[tuple[datetime, datetime]]) -> timedelta:
-    """How long at least one of the spans was under way."""
-    spans = list(spans)
-    if not spans:
-        return timedelta()
-    start = min(a for a, _ in spans)
-    merged = _merged([((a - start).total_seconds(), (b - start).total_seconds()) for a, b in spans])
-    return timedelta(seconds=sum(b - a for a, b in merged))

@@ -17,7 +17,7 @@ from django.utils.decorators import decorator_from_middleware
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from builder import access, asked
+from builder import access, questions
 from builder.templatetags.formats import display_name
 from builder.views.runs.acts import back_to
 from runtime import acts, approvals
@@ -64,7 +64,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """What waits for this person; for operators, on request, all that waits in their teams."""
     operator = access.teams_for(request.user, access.OPERATOR).exists()
     everything = operator and request.GET.get("all") == "1"
-    found = asked.open_in_teams(request.user) if everything else asked.waiting_for(request.user)
+    found = questions.open_in_teams(request.user) if everything else questions.waiting_for(request.user)
     shown = list(found.prefetch_related("recipients", "decisions")[: INBOX + 1])
     runs = Run.objects.select_related("workflow").in_bulk({approval.run_id for approval in shown})
     context = {
@@ -119,7 +119,7 @@ def answered(request: HttpRequest, approval: Approval, **who: Any) -> approvals.
         approval,
         request.POST.get("answer", ""),
         comment=request.POST.get("comment", ""),
-        form=asked.posted_form(approval, request.POST),
+        form=questions.posted_form(approval, request.POST),
         address=request.META.get("REMOTE_ADDR") or None,
         **who,
     )
@@ -128,7 +128,7 @@ def answered(request: HttpRequest, approval: Approval, **who: Any) -> approvals.
 def question(request: HttpRequest, approval: Approval, recipient: Recipient | None, wrong: dict[str, str]) -> dict[str, Any]:
     """What both pages show of an approval."""
     run = Run.objects.select_related("workflow__team", "workflow__created_by", "version").get(pk=approval.run_id)
-    status = asked.status_of(approval, recipient, business_now())
+    status = questions.status_of(approval, recipient, business_now())
     owner = run.workflow.created_by
     return {
         "approval": approval,
@@ -137,21 +137,21 @@ def question(request: HttpRequest, approval: Approval, recipient: Recipient | No
         "recipient": recipient,
         "organisation": run.workflow.team.name,
         "status": status,
-        "others": asked.others(approval, recipient),
-        "fields": asked.form_fields(approval, request.POST, wrong),
+        "others": questions.others(approval, recipient),
+        "fields": questions.form_fields(approval, request.POST, wrong),
         "comment": request.POST.get("comment", ""),
         "wrong": wrong,
-        "since": asked.since(approval, run, status.at) if status.name == "decided" else [],
+        "since": questions.since(approval, run, status.at) if status.name == "decided" else [],
         "owner": display_name(owner) if owner else "",
     }
 
 
 def get_approval(user: Any, wait_id: int, role: str = "") -> tuple[Approval, Recipient | None]:
-    """The approval, and the person's place among those asked. Http404 for those it is no business of."""
+    """The approval, and the person's place among those questions. Http404 for those it is no business of."""
     approval = Approval.objects.select_related("wait").filter(pk=wait_id).first()
     if approval is None:
         raise Http404("There is no such approval.")
-    recipient = asked.recipient_for(user, approval)
+    recipient = questions.recipient_for(user, approval)
     if recipient is not None and not role:
         return approval, recipient
     run = access.get_run(user, approval.run_id)

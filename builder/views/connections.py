@@ -19,7 +19,8 @@ MOST_SHOWN = 500
 
 @require_safe
 def connection_list(request: HttpRequest) -> HttpResponse:
-    rows = access.credentials_for(request.user, access.BUILDER).select_related("team").defer("secret").order_by("team__name", "name")
+    rows = access.credentials_for(request.user, access.BUILDER).select_related("team").defer("secret")
+    rows = rows.order_by("team__name", "name")
     context = {
         "rows": [
             {"row": row, "kind": KINDS.get(row.kind), "hosts": bound_hosts(row.hosts, row.config)} for row in rows[:MOST_SHOWN]

@@ -44,7 +44,10 @@ def sent_mail(request: HttpRequest) -> HttpResponse:
     address = reverse("sent_mail")
     context = {
         "rows": [{"mail": row, "run": runs.get(row.run_id)} for row in rows[:PER_PAGE]],
-        "filters": [{"label": label, "url": f"{address}?state={name}" if name else address, "on": name == state} for name, label in STATES],
+        "filters": [
+            {"label": label, "url": f"{address}?state={name}" if name else address, "on": name == state}
+            for name, label in STATES
+        ],
         "older": f"{address}?state={state}&before={rows[PER_PAGE - 1].pk}" if len(rows) > PER_PAGE else "",
         "newest": f"{address}?state={state}" if before else "",
         "server": bool(settings.HOLDFAST_EMAIL),
@@ -77,7 +80,8 @@ def message_body(request: HttpRequest, message_id: int) -> HttpResponse:
     if rendered is None:
         raise Http404("This mail cannot be shown.")
     html = f'<base target="_blank">{rendered.html}'
-    return HttpResponse(html, headers={"Content-Security-Policy": BODY_POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+    headers = {"Content-Security-Policy": BODY_POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return HttpResponse(html, headers=headers)
 
 
 @require_POST

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
@@ -15,7 +16,7 @@ from builder import access, runlist
 from runtime import acts
 from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Wait
-from runtime.states import FINISHED, WaitKind
+from runtime.states import WaitKind
 
 LARGEST_OUTPUT = 1 << 20
 MOST_AT_ONCE = 500
@@ -54,7 +55,7 @@ def answer_wait(request: HttpRequest, run_id: int, wait_id: int) -> HttpResponse
     run = access.get_run(request.user, run_id, access.OPERATOR)
     wait = get_object_or_404(Wait, pk=wait_id, run_id=run.pk, kind=WaitKind.PERSON)
     answer = request.POST.get("answer", "")
-    back = back_to(request) or run_url(run.pk)
+    back = back_to(request) or reverse("run", args=[run.pk])
     if answer not in ("happened", "again", "fail"):
         messages.error(request, "Choose one of the three answers.")
         return redirect(back)
@@ -109,12 +110,3 @@ def back_to(request: HttpRequest) -> str:
     """The page that the form names, if it is one of ours."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) and target.startswith("/") else ""
-
-
-def run_url(run_id: int) -> str:
-    from django.urls import reverse
-
-    return reverse("run", args=[run_id])
-
-
-__all__ = ["FINISHED", "act_on_runs", "answer_wait", "back_to", "cancel_run", "requeue_run", "rerun_run"]

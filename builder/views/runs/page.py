@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from builder import access
-from builder.asked import recipient_for
 from builder.live import digest
+from builder.questions import recipient_for
 from builder.runlines import busy, lines, tick_word
 from builder.runload import fingerprint, load
 from builder.runrows import Place

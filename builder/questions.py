@@ -1,4 +1,4 @@
-"""Approvals as people see them: what is asked, of whom, and how it stands. The link's page, the inbox and the run page share it."""
+"""Approvals as people see them: what is asked, of whom, and how it stands. Shared by the link's page, inbox and run page."""
 
 from __future__ import annotations
 
