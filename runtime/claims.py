@@ -61,6 +61,12 @@ NEXT_DUE = """
 select extract(epoch from min(due_at) - holdfast_now())::float8 from dispatch
 where token is null and due_at is not null and version_id <> all(%s)
 """
+# Whether this worker, the eldest that lives, has to run empty: a run that must be alone has waited for five seconds.
+MAKES_ROOM = """
+select exists (select from dispatch where lost >= %s and token is null and due_at < (select holdfast_now() - interval '5 seconds'))
+   and not exists (select from worker where id < %s and ended_at is null and not stopping
+                   and beat_at > clock_timestamp() - interval '5 seconds')
+"""
 LONE_DEATHS = 3
 SUSPECT_BATCHES = (0, 32, 8, 1)
 """How many suspects are claimed at once, by how many leases were lost in a row."""
@@ -93,6 +99,12 @@ async def claim_suspects(
     rows = await (await connection.execute(CLAIM_SUSPECTS, parameters)).fetchall()
     failpoints.hit("claim.after")
     return [_claimed(row) for row in rows]
+
+
+async def makes_room(connection: psycopg.AsyncConnection, worker_id: int) -> bool:
+    """Whether the worker shall claim nothing until it is idle, so that a run can be claimed alone."""
+    rows = await (await connection.execute(MAKES_ROOM, [len(SUSPECT_BATCHES) - 1, worker_id])).fetchall()
+    return rows[0][0]
 
 
 async def take_back(connection: psycopg.AsyncConnection) -> list[int]:

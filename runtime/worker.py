@@ -71,6 +71,7 @@ class Worker:
         self._reading = asyncio.Lock()
         self._loop_beat = time.monotonic()
         self._suspects_at = 0.0
+        self._makes_room = False
         self._unknown: set[int] = set()
         self._beginning: set[int] = set()
         self._sleeps_until = self.now()
@@ -202,12 +203,13 @@ class Worker:
     async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
         """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
         with_these = (connection, self.id, free, self.lease_seconds, self.unable)
-        suspects_first = time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
+        suspects_first = self._makes_room or time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
         if not suspects_first and (claimed := await claims.claim(*with_these)):
             return claimed
         self._suspects_at = time.monotonic()
         claimed = await claims.claim_suspects(*with_these, idle=not self.executions)
-        if suspects_first and not claimed:
+        self._makes_room = not claimed and await claims.makes_room(connection, self.id)
+        if suspects_first and not claimed and not self._makes_room:
             claimed = await claims.claim(*with_these)
         return claimed
 
