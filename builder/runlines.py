@@ -12,6 +12,8 @@ from .waterfall import Axis
 THINNEST = 0.4
 ROOM_BEFORE = 24.0
 """Words stand before a bar that begins at least this far from the left, in per cent."""
+ROOM_AFTER = 82.0
+"""Words after a bar that ends farther right would be cut; the panel says them too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def _line(node: Node, axis: Axis, farthest: datetime) -> Line:
     bars = tuple(_bar(span, axis, farthest) for span in node.spans)
     before = bool(node.note and node.note.leads and bars and bars[0].x >= ROOM_BEFORE)
     x = (bars[0].x - 1) if before else max((bar.x + bar.width for bar in bars), default=0.0) + 1.5
-    note = node.note if node.note and (before or x < 90) else None
+    note = node.note if node.note and (before or x < ROOM_AFTER) else None
     return Line(node, bars, note, x, before)
 
 

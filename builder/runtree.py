@@ -18,6 +18,7 @@ from runtime.states import AttemptOutcome, WaitKind, WaitState
 from .runrows import Iteration, LoopPage, Place, Rows
 
 UNFINISHED = ("open", "attention")
+SOON = timedelta(seconds=1)
 OUTSIDE_OUTCOMES = {
     AttemptOutcome.NOT_SENT: "not sent",
     AttemptOutcome.REFUSED: "refused",
@@ -117,7 +118,8 @@ class _Maker:
         node = Node("trigger", "trigger", 1, name, icon=kind, state="succeeded", attempts=1)
         if self.run.started_at:
             node.time = self.run.started_at - self.run.created_at
-            node.spans = [Span("work", self.run.created_at, self.run.started_at, "until a worker took it")]
+            kind = "work" if node.time < SOON else "wait"
+            node.spans = [Span(kind, self.run.created_at, self.run.started_at, "until a worker took it")]
         return node
 
     def sequence(self, steps: list[dict[str, Any]], prefix: str, level: int, parent: str, skipped: bool = False) -> list[Node]:
@@ -154,7 +156,8 @@ class _Maker:
                 yield from self.sequence(steps, prefix, level + 1, path)
                 continue
             passed = skipped or taken is not None or not self.going
-            lane = Node("lane", prefix, level + 1, f"{lane_name(branch)} lane", parent=path, aside=counted(steps, "step"))
+            lane = Node("lane", prefix, level + 1, f"{lane_name(branch)} lane", parent=path)
+            lane.aside = counted(steps, "step") if steps else "empty"
             lane.state, lane.folded = ("skipped" if passed else "queued"), (True if steps else None)
             lane.standing = "not taken" if taken is not None else ""
             yield lane

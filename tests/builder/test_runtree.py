@@ -64,6 +64,11 @@ def test_the_taken_lane_needs_no_line_and_the_other_is_folded():
     assert nodes["hot"].note.bold == "Yes"
 
 
+def test_waiting_for_a_worker_is_no_work():
+    assert shown(started_at=at(0.04))["trigger"].spans[0].kind == "work"
+    assert shown(started_at=at(13))["trigger"].spans[0].kind == "wait"
+
+
 def test_the_first_step_of_a_parallel_lane_carries_its_label():
     nodes = shown(rows([result("hot", 4.81, 4.82, output={"branch": "yes"})]))
     assert (nodes[APPROVE].tag, nodes[TWO_DAYS].tag, nodes[DEAL].tag) == ("Outreach", "Warm-up", "")

@@ -222,7 +222,8 @@ def remedy(error: dict[str, Any], place: Place, step: dict[str, Any]) -> str:
     """What to do about it, in one or two sentences."""
     last = place.attempts[-1] if place.attempts else None
     field = str(error.get("field") or "")
-    if last is not None and last.outcome in (AttemptOutcome.REFUSED, AttemptOutcome.NOT_SENT, AttemptOutcome.UNKNOWN):
+    never_left = last is not None and last.outcome == AttemptOutcome.NOT_SENT and len(place.attempts) == 1
+    if last is not None and last.outcome != AttemptOutcome.ANSWERED and not (never_left and field):
         tries = f"after {len(place.attempts)} attempts" if len(place.attempts) > 1 else "at the first attempt"
         return f"It gave up {tries}. When the other system is well again, requeue the run: it goes on at this step."
     if field == "connection":
