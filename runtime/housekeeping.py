@@ -21,7 +21,7 @@ update run set state = 'attention' from parked where run.id = parked.run_id and 
 STUCK_VERSIONS = """
 with lacking as materialized (
     select d.run_id, missing.type
-    from (select run_id, version_id from dispatch
+    from (select run_id, dispatch.version_id from dispatch join run on run.id = run_id and run.state = 'open'
           where token is null and due_at < (select holdfast_now() - interval '5 minutes') order by due_at limit 20) d
     join version v on v.id = d.version_id
     cross join lateral (

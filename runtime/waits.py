@@ -20,12 +20,16 @@ RESOLVE = """
 update wait set state = 'resolved', outcome = %s::json, resolved_at = holdfast_now()
 where id = %s and state = 'open' returning run_id
 """
-# Tell whoever advances the run: an owner by the count of wakes, everybody by the due time.
+# Tell whoever advances the run: an owner by the count of wakes, everybody by the due time. A quarantined run stays where it
+# is until a person says so, whatever happens to its waits.
 WAKE = """
+with quarantine as materialized (
+    select from wait where run_id = %(run)s and scope = '' and path = '' and kind = 'person' and state = 'open'
+)
 update dispatch set wakes = wakes + 1,
-    state = case when state = 'claimed' then state else 'ready' end,
-    due_at = case when state = 'claimed' then due_at else least(due_at, holdfast_now()) end
-where run_id = %s
+    state = case when state = 'claimed' or exists (select from quarantine) then state else 'ready' end,
+    due_at = case when state = 'claimed' or exists (select from quarantine) then due_at else least(due_at, holdfast_now()) end
+where run_id = %(run)s
 """
 KEEP_SIGNAL = """
 insert into signal (run_id, path, dedupe, payload, received_at) values (%s, %s, %s, %s::json, holdfast_now())
@@ -70,7 +74,7 @@ def resolve_locked(wait_id: int, outcome: dict[str, Any]) -> bool:
 def wake(run_id: int) -> None:
     """Have the run looked at, now. The caller holds its lock."""
     with connection.cursor() as cursor:
-        cursor.execute(WAKE, [run_id])
+        cursor.execute(WAKE, {"run": run_id})
     ring_after_commit(run_id)
 
 

@@ -42,6 +42,7 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnl
 WATCH_SECONDS = 0.25
 BEAT_SECONDS = 0.1
 SUSPECTS_SECONDS = 1.0
+MOST_PLANS = 500
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
@@ -119,6 +120,8 @@ class Worker:
                 log.warning("%s: %s", duty.__name__.strip("_"), error)
             except Exception:
                 log.exception("%s broke; it begins again", duty.__name__.strip("_"))
+            if self.stopping():
+                return
             await asyncio.sleep(0.5)
 
     async def _drain(self) -> None:
@@ -287,6 +290,8 @@ class Worker:
             row = await (await connection.execute(VERSION, [version_id])).fetchone()
             try:
                 definition, number, workflow_id, name, team_id = row
+                if len(self.plans) >= MOST_PLANS:  # each test of a draft is a version of its own
+                    self.plans.pop(next(iter(self.plans)))
                 plan = self.plans[version_id] = make_plan(
                     definition, version_id=version_id, number=number, workflow_id=workflow_id, workflow_name=name, team_id=team_id
                 )
@@ -303,6 +308,7 @@ class Worker:
             self._bell.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("run %s: the interpreter broke", execution.run.id, exc_info=error)
+            execution.claim.refused = None
             self.journal.add(execution.claim, execution.broken_rows(error))
 
     # Watching what it holds

@@ -1,0 +1,30 @@
+"""Runs that nobody can advance: what a closer look found."""
+
+from __future__ import annotations
+
+from runtime import acts, waits
+from runtime.housekeeping import QUARANTINE, STUCK_VERSIONS
+from runtime.models import Dispatch, Run, Wait
+
+
+def test_a_callback_does_not_take_a_run_out_of_quarantine_and_is_there_when_a_person_does(engine):
+    run = engine.start(engine.publish([{"id": "call", "type": "callback"}]))
+    call = Wait.objects.create(run_id=run, path="call", kind="callback")
+    engine.sql(QUARANTINE, run)
+    assert waits.signal(run, "call", {"n": 1}, "one")
+    parked = Dispatch.objects.get(run_id=run)
+    assert (parked.state, parked.due_at, parked.wakes) == ("waiting", None, 1)
+    assert acts.requeue(run)
+    assert (Dispatch.objects.get(run_id=run).state, engine.state(run)) == ("ready", "open")
+    assert Wait.objects.get(pk=call.pk).outcome["payload"] == {"n": 1}
+
+
+def test_every_run_whose_step_type_no_worker_knows_is_told_and_not_the_first_twenty_only(engine):
+    version = engine.publish([{"id": "call", "type": "probe"}])
+    runs = [engine.start(version) for _ in range(25)]
+    engine.sql("update dispatch set due_at = due_at - interval '1 hour'")
+    engine.sql("""insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight,
+                  finished, stopping) values ('', '', 0, '', '{}', '{http}', 0, now(), clock_timestamp(), 0, 0, false)""")
+    engine.sql(STUCK_VERSIONS)
+    engine.sql(STUCK_VERSIONS)
+    assert Run.objects.filter(pk__in=runs, state="attention").count() == 25
