@@ -30,6 +30,8 @@ class ProbeConfig(Config):
     note: Text = ""
     hold: Text = ""
     """Stay in the call, after the effect, until a file of this name is in the folder."""
+    seconds: float = 0
+    """How long the call takes."""
     fail: int = 0
     """How many attempts of a take fail, in the way that the next three say, until there is a file called healed."""
     outcome: AttemptOutcome = AttemptOutcome.REFUSED
@@ -63,6 +65,7 @@ class Probe(StepType):
                     "operation": operation, "note": config["note"]}  # fmt: skip
             with (folder() / "ledger").open("a") as ledger:
                 ledger.write(json.dumps(line) + "\n")
+        await asyncio.sleep(config["seconds"])
         while config["hold"] and not (folder() / config["hold"]).exists():
             await asyncio.sleep(0.02)
         return Done(config["value"] if config["value"] is not None else {"path": ctx.path}, tokens_in=config["tokens"])

@@ -1,0 +1,163 @@
+"""Two workers never advance one run, and the journal knows what became of every batch."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+
+from runtime import acts, waits
+from runtime.models import Dispatch, StepResult, Wait
+from runtime.models import Worker as WorkerRow
+from tests.runtime.engine import eventually
+from tests.servers.pgproxy import PostgresProxy
+
+CALLS = [{"id": f"s{n}", "type": "probe", "on_interrupted": "ask"} for n in range(3)]
+
+
+def holder(run: int) -> int | None:
+    """The process id of the worker that holds the run."""
+    worker = Dispatch.objects.filter(run_id=run).values_list("worker_id", flat=True).first()
+    return WorkerRow.objects.filter(pk=worker).values_list("pid", flat=True).first()
+
+
+def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
+    lanes = [
+        {"id": "a", "steps": [{"id": "slow", "type": "probe", "on_interrupted": "repeat", "config": {"hold": "go", "value": "x"}}, {"id": "next", "type": "probe"}]},
+        {"id": "b", "steps": [{"id": "reply", "type": "callback"}]},
+    ]
+    run = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": lanes}]))
+    late = engine.worker()
+    eventually(lambda: engine.ledger(run))
+    engine.wait(run, "both/b/reply")
+    late.signal(signal.SIGSTOP)
+    other = engine.worker()
+    eventually(lambda: holder(run) == other.pid, what=engine.told(run))
+    eventually(lambda: len(engine.ledger(run)) == 2)
+    engine.release("go")
+    eventually(lambda: "both/a/next" in engine.results(run))
+    before = (engine.results(run), [(a.path, a.n, a.outcome, a.token) for a in engine.attempts(run)], engine.ledger())
+    late.signal(signal.SIGCONT)
+    eventually(lambda: "the lease was lost" in late.tail() or late.status() is not None)
+    after = (engine.results(run), [(a.path, a.n, a.outcome, a.token) for a in engine.attempts(run)], engine.ledger())
+    assert before == after
+    assert holder(run) in (other.pid, None)
+    tokens = set(StepResult.objects.filter(run_id=run).values_list("token", flat=True))
+    assert len(tokens) == 1
+
+
+def test_a_loop_that_hangs_ends_its_process_before_its_leases(engine):
+    run = engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": "block"}}]))
+    hanging = engine.worker()
+    eventually(lambda: (engine.folder / "deaths").exists())
+    lease = "select leased_until < clock_timestamp() from dispatch where run_id = %s and token is not null"
+    assert hanging.ended() == 70
+    assert engine.sql(lease, run) == [(False,)], "it outlived its lease"
+
+
+def test_a_run_that_kills_its_worker_is_quarantined_and_its_neighbours_are_not(engine):
+    bad = engine.start(engine.publish([{"id": "bad", "type": "lethal"}]))
+    version = engine.publish([{"id": "x", "type": "probe"}, {"id": "slow", "type": "probe", "config": {"hold": "go"}}])
+    good = [engine.start(version) for _ in range(20)]
+    quarantined = Wait.objects.filter(run_id=bad, kind="person")
+    alone = Dispatch.objects.filter(run_id=bad, lost__gte=3, token__isnull=True)
+    deaths = 0
+    while not quarantined.exists():
+        worker = engine.worker(lease_seconds=1)
+        eventually(lambda worker=worker: worker.status() is not None or quarantined.exists() or alone.exists())
+        if alone.exists():
+            engine.release("go")
+        eventually(lambda worker=worker: worker.status() is not None or quarantined.exists(), what=engine.told(bad))
+        deaths += worker.status() is not None
+        assert deaths <= 6, "three times beside others, three times alone"
+    assert engine.state(bad) == "attention"
+    for run in good:
+        engine.ends(run)
+    assert quarantined.get().data["reason"] == "quarantine"
+    assert any("Quarantined" in line for line in engine.log(bad))
+    engine.release("harmless")
+    assert acts.requeue(bad) and not acts.requeue(bad)
+    engine.ends(bad)
+
+
+def test_a_run_that_has_to_be_alone_gets_its_turn_under_load(engine):
+    busy = engine.publish([{"id": "x", "type": "probe", "config": {"seconds": 0.3}}])
+    for _ in range(600):
+        engine.start(busy)
+    suspect = engine.start(engine.publish([{"id": "x", "type": "probe"}]))
+    engine.sql("update dispatch set lost = 3 where run_id = %s", suspect)
+    engine.worker(concurrency=10)
+    engine.ends(suspect)
+    assert Dispatch.objects.exists(), "it had to wait until nothing else was left to do"
+
+
+# The journal
+
+
+def test_a_lost_reply_to_a_commit_is_settled_by_reading_back(engine, postgres):
+    short = tempfile.mkdtemp(prefix="hfp-", dir="/tmp")  # a socket's address holds a hundred bytes
+    with PostgresProxy(Path(short), str(postgres.sockets)) as proxy:
+        version = engine.publish([*CALLS, {"id": "reply", "type": "callback", "config": {"expires": "1h"}}, {"id": "end", "type": "probe"}])
+        engine.worker(sockets=str(proxy.folder), lease_seconds=10)
+        for nth in range(1, 7):
+            proxy.cut_after_commit(nth)
+            run = engine.start(version)
+            engine.wait(run, "reply")
+            assert waits.signal(run, "reply", None, "1")
+            engine.ends(run)
+            assert [line["path"] for line in engine.ledger(run)] == ["s0", "s1", "s2", "end"]
+            assert {a.outcome for a in engine.attempts(run)} == {"answered"} and len(engine.attempts(run)) == 4
+        assert proxy.cuts >= 5
+
+
+def test_a_journal_session_that_is_ended_again_and_again_loses_nothing(engine):
+    version = engine.publish(CALLS)
+    runs = [engine.start(version) for _ in range(150)]
+    engine.worker(lease_seconds=10)
+    ended = 0
+    for calls in range(20, 450, 40):  # each time with batches on their way
+        eventually(lambda calls=calls: len(engine.ledger()) >= calls)
+        ended += len(engine.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast journal'"))
+    assert ended > 3
+    for run in runs:
+        engine.ends(run)
+    calls = sorted((line["run"], line["path"]) for line in engine.ledger())
+    assert calls == sorted((run, f"s{n}") for run in runs for n in range(3)), "a call was made twice, or was lost"
+
+
+def test_a_row_that_postgres_refuses_fails_its_run_alone(engine):
+    good_version = engine.publish(CALLS)
+    bad = engine.start(engine.publish([{"id": "bad", "type": "probe", "config": {"tokens": 2**40}}, {"id": "reply", "type": "callback"}]))
+    parked = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": [
+        {"id": "a", "steps": [{"id": "bad", "type": "probe", "config": {"tokens": 2**40}}]},
+        {"id": "b", "steps": [{"id": "reply", "type": "callback"}]}]}, {"id": "reply2", "type": "callback"}]))  # fmt: skip
+    good = [engine.start(good_version) for _ in range(30)]
+    engine.worker()
+    for run in (bad, parked):
+        assert "database refused" in engine.ends(run, "failed").error["message"]
+    for run in good:
+        engine.ends(run)
+
+
+def test_a_connection_that_was_shut_out_writes_nothing_and_is_replaced(engine):
+    run = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, *CALLS]))
+    engine.worker()
+    eventually(lambda: engine.ledger(run))
+    engine.sql("update journal_mark set epoch = epoch + 1")
+    engine.release("go")
+    engine.ends(run)
+    assert len(engine.ledger(run)) == 4
+
+
+def test_claims_whose_reply_was_lost_are_given_back(engine):
+    """Held by a worker that knows nothing of it: the reply to its claim was lost."""
+    other = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}]))
+    engine.worker(lease_seconds=10)
+    eventually(lambda: engine.ledger(other))
+    worker = Dispatch.objects.get(run_id=other).worker_id
+    run = engine.start(engine.publish([{"id": "x", "type": "probe"}]), idempotency_key=None)
+    engine.sql("update dispatch set state = 'claimed', token = nextval('claim_token'), worker_id = %s, leased_until = clock_timestamp() + interval '1 hour' where run_id = %s and token is null", worker, run)
+    engine.ends(run, seconds=10)
+    engine.release("go")
+    engine.ends(other)
+    assert len(engine.ledger(other)) == 1

@@ -1,0 +1,87 @@
+"""Between a worker and Postgres, on a socket of its own: cuts the line where it hurts.
+
+    with PostgresProxy(folder, "/tmp/holdfast-x") as proxy:
+        proxy.cut_after_commit(3)
+
+The third COMMIT from now on reaches the server, which obeys; the client's line is cut before the reply.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+from typing import Self
+
+NAME = ".s.PGSQL.5432"
+COMMIT = b"COMMIT\x00"
+
+
+class PostgresProxy:
+    def __init__(self, folder: Path, server: str):
+        self.folder, self._server = folder, f"{server}/{NAME}"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._lock = threading.Lock()
+        self._left: int | None = None
+        self.cuts = 0
+
+    def __enter__(self) -> Self:
+        self._listener.bind(str(self.folder / NAME))
+        self._listener.listen(50)
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._listener.close()
+
+    def cut_after_commit(self, nth: int = 1) -> None:
+        with self._lock:
+            self._left = nth
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self._server)
+            threading.Thread(target=self._up, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._down, args=(client, server), daemon=True).start()
+
+    def _up(self, client: socket.socket, server: socket.socket) -> None:
+        try:
+            while data := client.recv(1 << 16):
+                if COMMIT in data and self._is_time():
+                    client.shutdown(socket.SHUT_RDWR)  # before the server hears it: no reply can slip through
+                    server.sendall(data)
+                    self.cuts += 1
+                    break
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def _down(self, client: socket.socket, server: socket.socket) -> None:
+        open = True
+        try:
+            while data := server.recv(1 << 16):
+                try:
+                    if open:
+                        client.sendall(data)
+                except OSError:
+                    open = False  # the server goes on talking to nobody, and ends its work
+        except OSError:
+            pass
+        client.close()
+        server.close()
+
+    def _is_time(self) -> bool:
+        with self._lock:
+            if self._left is None:
+                return False
+            self._left -= 1
+            if self._left:
+                return False
+            self._left = None
+            return True
