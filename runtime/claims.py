@@ -30,7 +30,10 @@ from claimed c join run r on r.id = c.run_id
 CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost = %(lost)s").replace(
     "claims = claims + 1", "claims = claims + 1, alone = %(alone)s"
 )
-SUSPECTS = "select min(lost) from dispatch where lost > 0 and token is null and due_at <= (select holdfast_now())"
+SUSPECTS = """
+select min(lost) from dispatch
+where lost > 0 and token is null and due_at <= (select holdfast_now()) and version_id <> all(%s)
+"""
 # Keep all that this worker holds. By its own id, which no other process ever has; locked in the journal's order, or the
 # two would lock each other out.
 RENEW = """
@@ -63,7 +66,8 @@ where token is null and due_at is not null and version_id <> all(%s)
 """
 # Whether this worker, the eldest that lives, has to run empty: a run that must be alone has waited for five seconds.
 MAKES_ROOM = """
-select exists (select from dispatch where lost >= %s and token is null and due_at < (select holdfast_now() - interval '5 seconds'))
+select exists (select from dispatch where lost >= %s and token is null and due_at < (select holdfast_now() - interval '5 seconds')
+                                    and version_id <> all(%s))
    and not exists (select from worker where id < %s and ended_at is null and not stopping
                    and beat_at > clock_timestamp() - interval '5 seconds')
 """
@@ -88,7 +92,7 @@ async def claim_suspects(
     connection: psycopg.AsyncConnection, worker_id: int, limit: int, lease: float, unable: list[int], idle: bool
 ) -> list[Claimed]:
     """Claim runs that lost their worker. One that is to be claimed alone waits for a worker that holds nothing."""
-    lost = (await (await connection.execute(SUSPECTS)).fetchone())[0]
+    lost = (await (await connection.execute(SUSPECTS, [unable])).fetchone())[0]
     if lost is None:
         return []
     size = SUSPECT_BATCHES[min(lost, len(SUSPECT_BATCHES) - 1)]
@@ -101,9 +105,9 @@ async def claim_suspects(
     return [_claimed(row) for row in rows]
 
 
-async def makes_room(connection: psycopg.AsyncConnection, worker_id: int) -> bool:
+async def makes_room(connection: psycopg.AsyncConnection, worker_id: int, unable: list[int]) -> bool:
     """Whether the worker shall claim nothing until it is idle, so that a run can be claimed alone."""
-    rows = await (await connection.execute(MAKES_ROOM, [len(SUSPECT_BATCHES) - 1, worker_id])).fetchall()
+    rows = await (await connection.execute(MAKES_ROOM, [len(SUSPECT_BATCHES) - 1, unable, worker_id])).fetchall()
     return rows[0][0]
 
 

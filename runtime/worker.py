@@ -211,7 +211,7 @@ class Worker:
             return claimed
         self._suspects_at = time.monotonic()
         claimed = await claims.claim_suspects(*with_these, idle=not self.executions)
-        self._makes_room = not claimed and await claims.makes_room(connection, self.id)
+        self._makes_room = not claimed and await claims.makes_room(connection, self.id, self.unable)
         if suspects_first and not claimed and not self._makes_room:
             claimed = await claims.claim(*with_these)
         return claimed

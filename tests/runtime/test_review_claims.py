@@ -65,3 +65,16 @@ def test_a_claim_whose_memory_takes_long_to_load_is_not_taken_for_one_that_nobod
         eventually(lambda: sees.execute(stuck).fetchone() is not None)
     engine.ends(run)
     assert "held by nobody" not in worker.log.read_text()
+
+
+def test_a_worker_makes_no_room_for_a_run_that_it_cannot_run(engine):
+    """It would stay empty for ever: the run that it waits for is another worker's."""
+    strange = engine.start(engine.publish([{"id": "call", "type": "probe"}]))
+    engine.sql("alter table version disable trigger version_immutable")
+    engine.sql("""update version set definition = replace(definition::text, 'probe', 'not_installed')::json
+                  where id = (select version_id from run where id = %s)""", strange)
+    engine.sql("alter table version enable trigger version_immutable")
+    engine.sql("update dispatch set lost = 3, due_at = due_at - interval '1 minute' where run_id = %s", strange)
+    worker = engine.worker()
+    eventually(lambda: "cannot be run here" in worker.log.read_text())
+    engine.ends(engine.start(engine.publish([{"id": "call", "type": "probe"}])))
