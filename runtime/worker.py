@@ -42,6 +42,8 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnl
 WATCH_SECONDS = 0.25
 BEAT_SECONDS = 0.1
 SUSPECTS_SECONDS = 1.0
+LAST_WORDS_SECONDS = 5.0
+"""How long the end of a worker waits for a database that is away. What it could not write is found by its leases' end."""
 MOST_PLANS = 500
 
 REGISTER = """
@@ -98,7 +100,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*duties, return_exceptions=True)
             journal.cancel()
-            await asyncio.gather(journal, return_exceptions=True)
+            await asyncio.wait([journal], timeout=LAST_WORDS_SECONDS)
             await close_pools()
             keeper.stop()
             await self._sign_off()
@@ -140,7 +142,7 @@ class Worker:
         for execution in left:
             if not execution.claim.lost:
                 self.journal.add(execution.claim, [("handback", (execution.run.id, execution.claim.token))])
-        await self.journal.flush()
+        await asyncio.wait([asyncio.create_task(self.journal.flush())], timeout=LAST_WORDS_SECONDS)
 
     async def _sign_off(self) -> None:
         try:
