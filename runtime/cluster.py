@@ -14,6 +14,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import wraps
+from multiprocessing import parent_process
 from multiprocessing.queues import Queue
 from typing import Any
 
@@ -30,8 +32,41 @@ STOP_MARGIN_SECONDS = 5
 
 
 def install() -> None:
-    """Put our worker process in the place of django-q2's task reader, in this process and those it forks."""
+    """Put our worker process in the place of django-q2's task reader, in this process and those it forks; and see to it
+    that none of them outlives the one that started it."""
     django_q.cluster.worker = work
+    django_q.cluster.Sentinel = Supervisor
+    django_q.cluster.pusher = _ends_with_its_parent(django_q.cluster.pusher)
+    django_q.cluster.monitor = _ends_with_its_parent(django_q.cluster.monitor)
+
+
+class Supervisor(django_q.cluster.Sentinel):
+    """django-q2's sentinel. It stops in order also when the command that started it was killed."""
+
+    def __init__(self, stop_event: Any, *args: Any, **options: Any):
+        super().__init__(_ToldOrOrphaned(stop_event), *args, **options)
+
+
+class _ToldOrOrphaned:
+    """The event by which the sentinel is told to stop. A look at it is a look at who its parent is, too."""
+
+    def __init__(self, event: Any):
+        self._event, self._parent = event, parent_process().pid
+
+    def wait(self, seconds: float) -> bool:
+        return self._event.wait(seconds) or self.is_set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set() or os.getppid() != self._parent
+
+
+def _ends_with_its_parent(target: Callable[..., None]) -> Callable[..., None]:
+    @wraps(target)
+    def run(*args: Any) -> None:
+        threading.Thread(target=_end_with, args=(os.getppid(), lambda: False), daemon=True).start()
+        target(*args)
+
+    return run
 
 
 def work(task_queue: Queue, result_queue: Queue, timer: Any, timeout: int | None = None) -> None:
@@ -58,5 +93,5 @@ def _end_with(supervisor: int, stopping: Callable[[], bool]) -> None:
         if last_moment == math.inf and stopping():
             last_moment = time.monotonic() + settings.HOLDFAST_GRACE_SECONDS + STOP_MARGIN_SECONDS
         time.sleep(0.2)
-    log.critical("the supervisor is gone, or stopping took too long; this worker ends")
+    log.critical("the supervisor is gone, or stopping took too long; this process ends")
     os._exit(71)

@@ -42,7 +42,7 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnl
 WATCH_SECONDS = 0.25
 BEAT_SECONDS = 0.1
 SUSPECTS_SECONDS = 1.0
-LAST_WORDS_SECONDS = 5.0
+LAST_WORDS_SECONDS = 2.0
 """How long the end of a worker waits for a database that is away. What it could not write is found by its leases' end."""
 MOST_PLANS = 500
 
