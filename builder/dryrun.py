@@ -83,6 +83,9 @@ class DryContext:
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         raise WouldCall(request)
 
+    def idempotency_key(self, operation: str) -> str:
+        return "the same in every attempt"
+
     def log(self, text: str, level: str = "info", data: Any = None) -> None:
         self.lines.append(text)
 

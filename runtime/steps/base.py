@@ -146,6 +146,9 @@ class Context(Protocol):
     def evaluate(self, expression: str, **more: Any) -> Any:
         """Evaluate with the step's names and `more`. Raises StepError that names the step."""
 
+    def idempotency_key(self, operation: str) -> str:
+        """The key that `begin` gives for this operation, for those who store it with the request."""
+
     async def connection(self, name: str) -> Connection:
         """Open a credential of the workflow's team. Its secrets are masked in all that this run stores from now on."""
 

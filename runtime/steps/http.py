@@ -121,9 +121,9 @@ class Http(StepType):
         url = _url(config, connection)
         secret_headers = calls.authorize(connection, url) if connection else {}
         headers, body = _content(config)
-        attempt = await ctx.begin(_summary(config, url, headers, body))
         if config["method"] in CHANGING and config["idempotency_header"]:
-            headers.setdefault(config["idempotency_header"], attempt.idempotency_key)
+            headers.setdefault(config["idempotency_header"], ctx.idempotency_key("call"))
+        attempt = await ctx.begin(_summary(config, url, headers, body))
         call = net.Call(config["method"], url, headers, secret_headers, body)
         answer = await calls.make(call, attempt.timeout)
         return _done(ctx, answer)

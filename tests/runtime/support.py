@@ -58,7 +58,10 @@ class MemoryContext:
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         self.attempts.append((operation, request))
-        return Attempt(len(self.attempts), f"hf-{self.run_id}-{operation}", self.timeout)
+        return Attempt(len(self.attempts), self.idempotency_key(operation), self.timeout)
+
+    def idempotency_key(self, operation: str) -> str:
+        return f"hf-{self.run_id}-{operation}"
 
     def log(self, text: str, level: str = "info", data: Any = None) -> None:
         self.lines.append((level, text))
