@@ -224,6 +224,9 @@ class _CheckContext:
     async def begin(self, request: Any, operation: str = "call"):
         return await self._ctx.begin(request, "check")
 
+    def idempotency_key(self, operation: str) -> str:
+        return self._ctx.idempotency_key("check")
+
 
 def _last_call(history: list[PastAttempt]) -> PastAttempt | None:
     calls = [past for past in history if past.operation != "check"]
