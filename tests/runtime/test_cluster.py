@@ -1,0 +1,92 @@
+"""`manage.py qcluster`: django-q2 keeps the workers alive and stops them in order, and nobody outlives his supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from runtime.models import Dispatch, Worker
+from tests.runtime.engine import PATIENCE, ROOT, eventually
+
+
+@pytest.fixture
+def cluster(engine) -> Iterator[object]:
+    """Starts clusters; ends what is left of them."""
+    started: list[psutil.Process] = []
+
+    def start(**env: str) -> subprocess.Popen:
+        given = {"HOLDFAST_WORKERS": "2", "HOLDFAST_LEASE_SECONDS": "2", "HOLDFAST_POLL_SECONDS": "0.2", "HOLDFAST_GRACE_SECONDS": "1",
+                 "HOLDFAST_TEST_FOLDER": str(engine.folder), "HOLDFAST_LOG_LEVEL": "WARNING", **env}  # fmt: skip
+        process = subprocess.Popen([sys.executable, "manage.py", "qcluster"], cwd=ROOT, env=os.environ | given)
+        started.append(psutil.Process(process.pid))
+        eventually(lambda: alive() == 2)
+        started.extend(started[-1].children(recursive=True))
+        return process
+
+    yield start
+    for process in reversed(started):
+        try:
+            process.kill()
+            process.wait(10)
+        except psutil.NoSuchProcess:
+            pass
+
+
+def alive() -> int:
+    return sum(psutil.pid_exists(pid) for pid in Worker.objects.filter(ended_at=None).values_list("pid", flat=True))
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return all(not process.is_running() or process.status() == psutil.STATUS_ZOMBIE for process in processes)
+
+
+def test_a_killed_worker_is_replaced_and_its_run_goes_on(engine, cluster):
+    cluster()
+    run = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}]))
+    eventually(lambda: engine.ledger(run))
+    holder = Worker.objects.get(pk=Dispatch.objects.get(run_id=run).worker_id)
+    os.kill(holder.pid, signal.SIGKILL)
+    engine.release("go")
+    engine.ends(run)
+    eventually(lambda: alive() == 2 and Worker.objects.count() == 3, what="a worker in the place of the dead one")
+
+
+def test_sigterm_ends_claiming_at_once_waits_for_the_grace_and_hands_back(engine, cluster):
+    held = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "never-{{ run.id }}"}}]))
+    soon = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}]))
+    process = cluster(HOLDFAST_GRACE_SECONDS="4", HOLDFAST_LEASE_SECONDS="20")
+    eventually(lambda: len(engine.ledger()) == 2)
+    process.send_signal(signal.SIGTERM)
+    stopping = time.monotonic()
+    eventually(lambda: Worker.objects.filter(stopping=True).count() == 2 or time.monotonic() > stopping + 1, seconds=10)
+    late = engine.start(engine.publish([{"id": "x", "type": "probe"}]))
+    engine.release("go")
+    engine.ends(soon, seconds=10)  # what is in flight may end within the grace period
+    assert process.wait(PATIENCE) == 0
+    assert Dispatch.objects.get(run_id=late).state == "ready" and not engine.ledger(late), "it claimed after it was told to stop"
+    row = Dispatch.objects.get(run_id=held)
+    assert (row.state, row.token, row.lost) == ("ready", None, 0), "handed back, not left to its lease"
+    assert Worker.objects.filter(ended_at=None).count() == 0
+    engine.release(f"never-{held}")
+    engine.worker()
+    engine.ends(held), engine.ends(late)
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "cluster"])
+def test_nobody_outlives_his_supervisor(engine, cluster, victim):
+    process = psutil.Process(cluster().pid)
+    (supervisor,) = process.children()
+    below = supervisor.children()
+    assert len(below) >= 3
+    if victim == "supervisor":
+        supervisor.kill()
+    else:
+        process.kill()
+    eventually(lambda: gone([*below, supervisor, process]), seconds=15, what=f"the end of {below}")
