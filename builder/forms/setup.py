@@ -20,7 +20,7 @@ from .widgets import WIDGETS, widget_for
 CONDITION = ConfigField("when", "condition", "When", nullable=True)
 LABEL = ConfigField("label", "string", "Lane", longest=80)
 NAME = ConfigField("name", "string", "Name", longest=200)
-NOTE = ConfigField("note", "long_text", "Note", "For those who edit this flow.")
+NOTE = ConfigField("note", "prose", "Note", "For those who edit this flow.")
 
 
 def specs_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, ConfigField]]:

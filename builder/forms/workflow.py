@@ -10,7 +10,7 @@ from .setup import show
 
 FIELDS = {
     "name": ConfigField("name", "string", "Name", required=True, longest=200),
-    "description": ConfigField("description", "long_text", "Description", "What it does, for those who come after you."),
+    "description": ConfigField("description", "prose", "Description", "What it does, for those who come after you."),
     "title": ConfigField(
         "title", "text", "Runs are called", "Shown in lists and mails. Made when the run starts.", ("{{ trigger.body.company }}",)
     ),

@@ -30,6 +30,12 @@ class PlainText(Text):
     kind = "string"
 
 
+class Prose(Text):
+    """Lines for people to read, in which braces are just braces."""
+
+    kind = "prose"
+
+
 def clean(text: str) -> str:
     """Browsers send CRLF. NUL and lone surrogates can be stored nowhere."""
     if "\x00" in text or any(0xD800 <= ord(letter) < 0xE000 for letter in text):
@@ -37,4 +43,4 @@ def clean(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-WIDGETS = (Text(), LongText(), PlainText())
+WIDGETS = (Text(), LongText(), PlainText(), Prose())

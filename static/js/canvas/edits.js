@@ -32,8 +32,12 @@ export async function settled() {
 
 function enqueue(part, values, { field = "", more = [] } = {}) {
   queue.push({ part, values, field, more, key: crypto.randomUUID?.() ?? String(Math.random()) });
+  show();
   send();
 }
+
+/* For styles, and for whoever has to know that nothing is under way. */
+const show = () => board().toggleAttribute("data-saving", pending());
 
 async function send() {
   clearTimeout(timer);
@@ -49,6 +53,7 @@ async function send() {
   if (!response || response.status >= 500) return retryLater();
   pause = FIRST_PAUSE;
   await settle(response, item);
+  show();
   document.dispatchEvent(new CustomEvent("draft:answered"));
   send();
 }

@@ -51,7 +51,8 @@ function walk(event) {
   if (next) view().show(next);
 }
 
-/* The nearest card on that side; what lies straight ahead counts as nearer than what lies aslant. */
+/* The nearest card on that side. Sideways, what lies straight ahead counts as much nearer: the same row of the next lane.
+   Downwards a step aside is no farther than one down, so that the way leads into a condition's lanes and not past them. */
 function nearest(from, dx, dy) {
   const here = middle(from);
   let best = null;
@@ -61,7 +62,7 @@ function nearest(from, dx, dy) {
     const ahead = dx ? (x - here[0]) * dx : (y - here[1]) * dy;
     const aside = dx ? Math.abs(y - here[1]) : Math.abs(x - here[0]);
     if (ahead < 8) continue;
-    const cost = ahead + aside * 2;
+    const cost = ahead + aside * (dx ? 3 : 1);
     if (cost < least) [best, least] = [one, cost];
   }
   return best;

@@ -16,7 +16,7 @@ export async function open(step, { tab = panel().dataset.tab || "setup", field =
   if (mine !== wanted || !html) return;
   htmx.swap("#panel", html, { swapStyle: "outerHTML" });
   mark(step);
-  history.replaceState(history.state, "", step ? `?step=${encodeURIComponent(step)}` : location.pathname);
+  address(step);
   requestAnimationFrame(() => {
     showCard(step);
     if (field) goTo(field);
@@ -29,7 +29,7 @@ export function close() {
   const hadFocus = panel().contains(document.activeElement);
   htmx.swap("#panel", '<aside class="inspector" id="panel" hidden></aside>', { swapStyle: "outerHTML" });
   mark(null);
-  history.replaceState(history.state, "", location.pathname);
+  address("");
   if (hadFocus && owner) focusCard(owner);
 }
 
@@ -60,6 +60,11 @@ function findField(field) {
 function rowOf(place, field) {
   const key = field.slice(place.dataset.field.length + 1).split(".")[0];
   return key ? place.querySelector(`[data-row][data-key="${CSS.escape(key)}"]`) : null;
+}
+
+/* The page's address opens what is open now, also after a reload. */
+function address(step) {
+  history.replaceState(history.state, "", step ? `?step=${encodeURIComponent(step)}` : location.pathname);
 }
 
 function mark(step) {
@@ -94,7 +99,10 @@ document.addEventListener("tab:selected", event => {
 document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.panel_gone) close();
   else if (["insert", "paste", "duplicate", "wrap", "add_trigger"].includes(detail.op) && card(detail.focus)) open(detail.focus, { tab: "setup" });
-  else if (isOpen()) mark(panel().dataset.owner);
+  else if (isOpen()) {
+    mark(panel().dataset.owner);
+    address(panel().dataset.owner);
+  }
   if (detail.op && detail.op !== "configure" && detail.focus) focusCard(detail.focus);
 });
 

@@ -80,9 +80,22 @@ class Picker extends HTMLElement {
       else if (category) pick.hidden = pick.dataset.category !== category;
       else pick.hidden = !suggested && often.includes(pick.dataset.type);
     }
+    this.#rank(word);
     for (const heading of this.querySelectorAll("[data-heading]")) heading.hidden = Boolean(word || category);
     this.querySelector("[data-nothing]").hidden = this.shown.length > 0;
     this.#select(this.shown[0]);
+  }
+
+  /* What is called so comes before what only mentions it: "ai" finds AI first, and Delay ("wait") last. */
+  #rank(word) {
+    this.order ??= [...this.querySelectorAll('.pick:not([data-category=""])')];
+    const score = pick => {
+      const label = pick.querySelector("b").textContent.toLowerCase();
+      if (!word || label.startsWith(word)) return 0;
+      return pick.dataset.words.split(" ").some(one => one.startsWith(word)) ? 1 : 2;
+    };
+    const sorted = this.order.map((pick, index) => [score(pick), index, pick]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    this.querySelector("[data-nothing]").before(...sorted.map(([, , pick]) => pick));
   }
 
   #select(pick, scroll = true) {

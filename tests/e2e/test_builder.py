@@ -1,0 +1,369 @@
+"""The builder in a real browser, by real gestures, under the content security policy that is served."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.test import Client
+from playwright.sync_api import Page, expect
+
+from builder import drafts
+from builder.examples import example
+from builder.flowmaking import make_flow
+from builder.teams import ensure_default_team
+from runtime.definition import check, find
+from runtime.models import Version, Workflow
+from tests.e2e.builder_page import BuilderPage
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def ines(transactional_db):
+    user = get_user_model().objects.create_superuser("ines", "ines@example.com", "pw", first_name="Ines", last_name="Carvalho")
+    ensure_default_team(user)
+    return user
+
+
+def signed_in(page: Page, live_server, user, complaints: list[str]) -> BuilderPage:
+    client = Client()
+    client.force_login(user)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    page.emulate_media(reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    return BuilderPage(page, live_server.url)
+
+
+@pytest.fixture
+def builder(page, live_server, ines, complaints):
+    page.set_viewport_size({"width": 1440, "height": 900})
+    yield signed_in(page, live_server, ines, complaints)
+    assert complaints == []
+
+
+@pytest.fixture
+def lead(ines):
+    return make_flow(ensure_default_team(ines), "Lead qualification", user=ines, definition=example("lead_qualification"))
+
+
+def definition(flow=None):
+    flow = flow or Workflow.objects.order_by("-pk").first()
+    return drafts.load(flow).definition
+
+
+def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(builder):
+    builder.new_flow("Lead qualification")
+    builder.add_trigger("Webhook")
+    builder.rename("New lead")
+    sample = builder.field("config.sample")
+    for key, value in (("email", "priya@halden.example"), ("company", "Halden Robotics")):
+        sample.locator("[data-add-row]").click()
+        row = sample.locator("[data-row]").last
+        with builder.saved():
+            row.get_by_label("Name").fill(key)
+            builder.write(row.locator(".expr"), value)
+    builder.add("AI")
+    builder.rename("Qualify lead")
+    builder.choose("config.task", "Extract")
+    with builder.saved():
+        builder.field("config.prompt").locator(".expr").fill("Score this lead: ")
+        builder.insert_data("trigger")
+    result = builder.field("config.schema")
+    result.locator("[data-add-row]").click()
+    row = result.locator("[data-row]").last
+    with builder.saved():
+        row.get_by_label("Name of the field").fill("score")
+        row.get_by_label("Type").select_option(label="Whole number")
+    builder.add("Condition", after="qualify_lead")
+    builder.rename("Hot lead?")
+    rule = builder.field("branches.0.when")
+    rule.locator("[data-add-rule]").click()
+    rule.get_by_role("textbox", name="Value to check").click()
+    builder.insert_data("steps.qualify_lead.output.score")
+    rule.get_by_label("Comparison").select_option(label="is greater than")
+    with builder.saved():
+        builder.write(rule.get_by_role("textbox", name="Compare with"), "70")
+    builder.add("Approval", lane=("hot_lead", "yes"))
+    builder.rename("Approve VIP outreach")
+    with builder.saved():
+        builder.field("config.subject").locator(".expr").fill("VIP outreach to ")
+        builder.insert_data("trigger.body.company")
+    builder.add("API call", after="approve_vip_outreach")
+    builder.rename("Create deal")
+    builder.choose("config.method", "POST")
+    builder.type("config.url", "https://crm.example/deals")
+    body = builder.field("config.json")
+    body.locator("[data-add-row]").click()
+    row = body.locator("[data-row]").last
+    row.get_by_label("Name").fill("contact")
+    row.locator(".expr").click()
+    with builder.saved():
+        builder.insert_data("trigger.body.email")
+    builder.page.locator("#tab-safety").click()
+    with builder.saved():
+        builder.page.locator("#rule-repeat").check()
+    builder.add("Delay", lane=("hot_lead", "no"))
+    builder.fill("config.for", "2")
+    builder.add("E-mail", after="delay")
+    builder.add("Loop", after="hot_lead")
+    builder.type("config.items", "trigger.body.attendees")
+    builder.add("Set values", lane=("loop_1", ""))
+    made = definition()
+    assert [problem for problem in check(made) if not problem.warning] == []
+    assert find(made, "hot_lead")["branches"][0]["when"] == "steps.qualify_lead.output.score > 70"
+    assert find(made, "qualify_lead")["config"]["schema"]["properties"] == {"score": {"type": "integer"}}
+    assert find(made, "qualify_lead")["config"]["prompt"] == "Score this lead: {{ trigger }}"
+    assert find(made, "approve_vip_outreach")["config"]["subject"] == "VIP outreach to {{ trigger.body.company }}"
+    assert find(made, "create_deal")["config"]["json"] == {"contact": "{{ trigger.body.email }}"}
+    assert find(made, "create_deal")["on_interrupted"] == "repeat"
+    assert find(made, "delay")["config"]["for"] == "2h"
+    builder.publish("Built by hand")
+    assert Version.objects.get().note == "Built by hand"
+
+
+def test_a_step_is_dragged_to_another_lane_and_back_by_undo(builder, lead):
+    builder.open(lead.pk)
+    drag(builder.page, "#step-send_intro", "#node-nurture > .link .add")
+    expect(builder.page.locator("#flow-hot_lead-no #step-send_intro")).to_be_visible()
+    assert [step["id"] for step in find(definition(lead), "hot_lead")["branches"][1]["steps"]] == ["wait", "nurture", "send_intro"]
+    with builder.saved():
+        builder.page.keyboard.press("Control+z")
+    expect(builder.page.locator("#flow-hot_lead-yes #step-send_intro")).to_be_visible()
+
+
+def test_a_container_cannot_be_dropped_into_itself_and_escape_drops_nothing(builder, lead):
+    builder.open(lead.pk)
+    lift(builder.page, "#step-hot_lead", "#node-wait > .link .add")
+    expect(builder.page.locator("#node-hot_lead .drop")).to_have_count(0)
+    builder.page.mouse.up()
+    lift(builder.page, "#step-send_intro", "#node-nurture > .link .add")
+    expect(builder.page.locator(".drop")).to_have_count(1)
+    builder.page.keyboard.press("Escape")
+    builder.page.mouse.up()
+    assert builder.revision == 1
+
+
+def lift(page, source, target):
+    start, end = page.locator(source).bounding_box(), page.locator(target).bounding_box()
+    page.mouse.move(start["x"] + 120, start["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(start["x"] + 140, start["y"] + 40, steps=3)
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=8)
+
+
+def drag(page, source, target):
+    lift(page, source, target)
+    page.mouse.up()
+
+
+def test_everything_goes_by_keyboard_alone(builder, lead):
+    builder.open(lead.pk)
+    press = builder.page.keyboard.press
+    builder.card("qualify").locator(".step__name").focus()
+    press("ArrowDown")
+    expect(builder.card("hot_lead").locator(".step__name")).to_be_focused()
+    press("ArrowDown")
+    press("ArrowRight")
+    expect(builder.card("wait").locator(".step__name")).to_be_focused()
+    press("a")
+    expect(builder.page.locator("#picker input")).to_be_focused()
+    builder.page.keyboard.type("set val")
+    with builder.saved():
+        press("Enter")
+    expect(builder.panel).to_have_attribute("data-owner", "set_values")
+    press("Escape")
+    expect(builder.panel).to_be_hidden()
+    expect(builder.card("set_values").locator(".step__name")).to_be_focused()
+    with builder.saved():
+        press("Delete")
+    expect(builder.card("set_values")).to_have_count(0)
+    expect(builder.page.locator(".toast")).to_contain_text("Removed Set values")
+    with builder.saved():
+        press("Control+z")
+    with builder.saved():
+        press("Control+Shift+z")
+    assert "set_values" not in builder.steps()
+    builder.card("wait").locator(".step__name").focus()
+    press("Enter")
+    expect(builder.panel).to_have_attribute("data-owner", "wait")
+
+
+def test_moving_by_menu_reaches_every_legal_place(builder, lead):
+    builder.open(lead.pk)
+    builder.menu("wait", "Move to…")
+    targets = builder.page.locator(".add.is-target")
+    assert targets.count() == builder.page.locator("#stage .add").count() - 2, "all but the two beside it"
+    with builder.saved():
+        builder.page.locator('.add[data-after="qualify"]').click()
+    assert [step["id"] for step in definition(lead)["steps"]] == ["qualify", "wait", "hot_lead", "each_attendee"]
+
+
+def test_problems_lead_to_their_field_and_their_repair_puts_them_right(builder, lead):
+    builder.open(lead.pk)
+    builder.select("hot_lead")
+    rule = builder.field("branches.0.when")
+    with builder.saved():
+        builder.write(rule.get_by_role("textbox", name="Value to check").first, "steps.qualify.output.labl")
+    expect(builder.page.locator("#problems")).to_contain_text("Did you mean “label”?")
+    expect(builder.page.locator("#publish")).to_have_attribute("data-show-problems", "")
+    builder.page.keyboard.press("Escape")
+    builder.page.locator("#publish").click()
+    expect(builder.panel).to_have_attribute("data-owner", "hot_lead")
+    with builder.saved():
+        builder.page.locator("#problems").get_by_role("button", name="Use label").click()
+    expect(builder.page.locator("#problems")).to_be_hidden()
+    assert find(definition(lead), "hot_lead")["branches"][0]["when"].startswith('steps.qualify.output.label == "hot"')
+
+
+def test_a_value_that_makes_no_sense_stays_in_its_field_unsaved_with_the_reason(builder, lead):
+    builder.open(lead.pk)
+    builder.select("wait")
+    box = builder.field("config.for").locator("input")
+    box.fill("soon")
+    box.blur()
+    expect(builder.field("config.for")).to_contain_text("is not a duration")
+    expect(box).to_have_attribute("aria-invalid", "true")
+    assert builder.revision == 1
+    with builder.saved():
+        box.fill("3")
+        box.blur()
+    expect(builder.field("config.for")).not_to_contain_text("is not a duration")
+
+
+def test_fields_and_json_show_the_same_value(builder, lead):
+    builder.open(lead.pk)
+    builder.select("new_lead")
+    sample = builder.field("config.sample")
+    with builder.saved():
+        builder.write(sample.locator("[data-row]").nth(3).locator(".expr"), "481")
+    sample.get_by_role("button", name="JSON").click()
+    area = builder.field("config.sample").get_by_label("Sample body as JSON")
+    expect(area).to_be_visible()
+    value = json.loads(area.input_value())
+    assert value["employees"] == 481 and list(value)[:3] == ["id", "company", "email"]
+    with builder.saved():
+        area.fill(json.dumps({"only": [1, {"deep": True}]}))
+        area.blur()
+    builder.field("config.sample").get_by_role("button", name="Fields").click()
+    expect(builder.field("config.sample").locator("[data-row]")).to_have_count(4)
+
+
+def test_steps_are_copied_into_another_flow(builder, lead, ines):
+    other = make_flow(ensure_default_team(ines), "Other", user=ines)
+    builder.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    builder.open(lead.pk)
+    builder.card("hot_lead").locator(".step__name").focus()
+    builder.page.keyboard.press("Control+c")
+    expect(builder.page.locator("#announce")).to_have_text("Copied Hot lead?")
+    builder.open(other.pk)
+    with builder.saved():
+        builder.page.locator("hf-canvas").focus()
+        builder.page.keyboard.press("Control+v")
+    assert builder.steps() == ["hot_lead", "approve_outreach", "send_intro", "wait", "nurture"]
+
+
+def test_two_people_on_one_draft_overwrite_nothing(builder, lead, browser, live_server, complaints):
+    dana = get_user_model().objects.create_superuser("dana", "dana@example.com", "pw", first_name="Dana")
+    context = browser.new_context()
+    theirs = signed_in(context.new_page(), live_server, dana, []).open(lead.pk)
+    builder.open(lead.pk)
+    with theirs.saved():
+        theirs.menu("nurture", "Turn off")
+    builder.menu("wait", "Duplicate")
+    dialog = builder.page.locator("#stale")
+    expect(dialog).to_contain_text("Dana changed this flow in the meantime")
+    expect(dialog).to_contain_text("Nurture")
+    dialog.get_by_role("button", name="Apply my edit to theirs").click()
+    expect(builder.card("wait_2")).to_be_visible()
+    made = definition(lead)
+    assert find(made, "nurture")["off"] is True and find(made, "wait_2") is not None
+    context.close()
+    complaints[:] = [one for one in complaints if "409" not in one]
+
+
+def test_what_is_typed_without_a_connection_is_saved_when_it_is_back(builder, lead, complaints):
+    builder.open(lead.pk)
+    builder.select("wait")
+    builder.page.context.set_offline(True)
+    box = builder.field("config.for").locator("input")
+    box.fill("5")
+    box.blur()
+    expect(builder.page.locator("#saved")).to_have_text("Not saved, retrying")
+    with builder.saved():
+        builder.page.context.set_offline(False)
+    assert find(definition(lead), "wait")["config"]["for"] == "5d"
+    complaints[:] = [one for one in complaints if "ERR_INTERNET_DISCONNECTED" not in one]
+
+
+def test_the_view_keeps_its_place_when_steps_change(builder, lead):
+    builder.open(lead.pk)
+    stage = builder.page.locator("#stage")
+    builder.page.locator("hf-canvas").hover(position={"x": 60, "y": 300})
+    builder.page.mouse.wheel(0, 120)
+    moved = stage.evaluate("stage => stage.style.getPropertyValue('--y')")
+    assert moved != "0px"
+    with builder.saved():
+        builder.menu("wait", "Turn off")
+    assert stage.evaluate("stage => stage.style.getPropertyValue('--y')") == moved
+    builder.page.get_by_role("button", name="Zoom in").click()
+    assert builder.page.locator("#zoom-level").inner_text() == "110%"
+    builder.page.get_by_role("button", name="Fit the whole flow").click()
+    expect(builder.card("new_lead")).to_be_in_viewport()
+
+
+def test_one_step_is_tried_and_the_request_shown(builder, lead):
+    builder.open(lead.pk)
+    builder.select("qualify")
+    builder.page.locator("#tab-test").click()
+    builder.page.get_by_role("button", name="Show the request").click()
+    expect(builder.page.locator("#test-result")).to_contain_text("Nothing was sent")
+    expect(builder.page.locator("#test-result")).to_contain_text("classify")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_are_accessible(builder, lead, theme, complaints):
+    page = builder.page
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.goto(f"{builder.base}/")
+    assert barriers(page) == []
+    builder.open(lead.pk)
+    assert barriers(page) == []
+    for step in ("hot_lead", "qualify", "new_lead", "approve_outreach"):
+        builder.select(step)
+        assert barriers(page) == [], step
+    page.locator("#tab-safety").click()
+    page.keyboard.press("Escape")
+    page.locator('.add[data-after="wait"]').click()
+    expect(page.locator("#picker")).to_be_visible()
+    assert barriers(page) == []
+    page.goto(f"{builder.base}/flows/{lead.pk}/versions/")
+    assert barriers(page) == []
+    complaints[:] = [one for one in complaints if "inline style" not in one and "404" not in one]  # axe's own styles
+
+
+def barriers(page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
+
+
+@pytest.mark.parametrize("width", [1024, 390])
+def test_nothing_overflows_on_narrow_screens(builder, lead, width):
+    page = builder.page
+    page.set_viewport_size({"width": width, "height": 800})
+    for address in ("/", f"/flows/{lead.pk}/", f"/flows/{lead.pk}/?step=hot_lead", f"/flows/{lead.pk}/?step=qualify&tab=safety", f"/flows/{lead.pk}/versions/"):
+        page.goto(builder.base + address)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+        wide = page.evaluate("[...document.querySelectorAll('#panel *, .topbar *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && e.offsetParent).map(e => e.outerHTML.slice(0, 80))")
+        assert wide == [], address
