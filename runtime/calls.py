@@ -7,6 +7,7 @@ reset, or the death of the worker that made it. Else a person is asked, and the 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from django.conf import settings
@@ -14,14 +15,16 @@ from pydantic import ValidationError
 
 from . import failpoints
 from .durations import parse_duration
-from .execution import Execution, Group
+from .execution import Execution, Group, LaneStopped, Unstorable
 from .expressions import ExpressionError, compile_value
-from .journal import Row
+from .journal import Refused, Row, StaleClaim
 from .memory import PastAttempt, PastWait
 from .states import AttemptOutcome, WaitKind, WaitState
 from .step_context import StepContext
 from .steps import step_types
 from .steps.base import Done, Outcome, StepError
+
+log = logging.getLogger(__name__)
 
 INTERRUPTED = "The worker was lost during the call."
 MAY_HAVE_HAPPENED = (AttemptOutcome.UNKNOWN, AttemptOutcome.ANSWERED)
@@ -57,6 +60,13 @@ async def _try(execution: Execution, ctx: StepContext) -> Outcome:
             outcome = await ctx.node.step.run(ctx)
     except TimeoutError:
         raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
+    except (StepError, StaleClaim, Refused, LaneStopped, Unstorable):
+        raise
+    except Exception as bug:
+        if ctx.open is None:
+            raise
+        log.exception("run %s: step %s broke after its call began", execution.run.id, ctx.path)
+        raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     finally:
         ctx.limit = None
     failpoints.hit("call.after")

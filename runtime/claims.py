@@ -34,11 +34,11 @@ SUSPECTS = """
 select min(lost) from dispatch
 where lost > 0 and token is null and due_at <= (select holdfast_now()) and version_id <> all(%s)
 """
-# Keep all that this worker holds. By its own id, which no other process ever has; locked in the journal's order, or the
-# two would lock each other out.
+# Keep all that this worker holds, also what ran out while the database was away and nobody took: the token is the fence.
+# By its own id, which no other process ever has; locked in the journal's order, or the two would lock each other out.
 RENEW = """
 with mine as materialized (
-    select run_id from dispatch where worker_id = %(worker)s and token is not null and leased_until > clock_timestamp()
+    select run_id from dispatch where worker_id = %(worker)s and token is not null
     order by run_id for no key update
 )
 update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %(lease)s)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Protocol
 
 from . import failpoints
@@ -26,7 +27,7 @@ from .tokens import callback_url
 
 LARGEST_OUTPUT = 1 << 20
 MOST_PENDING_ROWS = 400
-ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 CLOCK_SLACK = timedelta(milliseconds=50)
 
 
@@ -140,7 +141,8 @@ class Execution:
         """Once released: when the run's next wait is due."""
         self.began_at = services.now()
         self.has_waits = bool(memory.places)
-        self.has_costs = False
+        self.spent: Decimal | None = None
+        """US dollars of this claim's calls that the run's row does not count yet."""
         self.titled = bool(run.started_at)
         self.task: asyncio.Task | None = None
         self._claimed_at = time.monotonic()
@@ -170,9 +172,14 @@ class Execution:
         self._unsent = 0
         return await self.journal.commit(self.claim, list(rows))
 
+    @property
+    def owes(self) -> bool:
+        """Whether pure steps have gone on for so long that the others, and the journal, should have their turn."""
+        return self._unsent >= MOST_PENDING_ROWS
+
     async def breathe(self) -> None:
-        """Let others run, and keep what is not yet durable bounded, in loops of pure steps."""
-        if self._unsent >= MOST_PENDING_ROWS:
+        """Let others run, and keep what is not yet durable bounded, in long stretches of pure steps."""
+        if self.owes:
             await self.commit()
         else:
             await asyncio.sleep(0)
@@ -188,13 +195,16 @@ class Execution:
         """JSON text as it is stored, secrets masked. Raises Unstorable."""
         try:
             text = ENCODE(self.masker.mask(value))
-            if "\\u0000" in text or "\\ud" in text:
+            size = len(text) if text.isascii() else len(text.encode())
+            if "\\u0000" in text:
                 check_json(value)
+        except UnicodeEncodeError:
+            raise Unstorable("The value holds half of a character (a lone surrogate), which cannot be stored.") from None
         except BadJson as wrong:
             raise Unstorable(str(wrong)) from None
         except (ValueError, TypeError, RecursionError) as wrong:
             raise Unstorable(f"The value is no storable JSON: {wrong}") from None
-        if len(text) > LARGEST_OUTPUT:
+        if size > LARGEST_OUTPUT:
             raise Unstorable("The value is larger than 1 MiB.")
         return text
 
@@ -268,8 +278,9 @@ class Execution:
                     return
                 failpoints.hit("release.before")
                 rows = [*self.title_rows(), ("release", (self.run.id, self.claim.token, self.claim.wakes))]
-                if self.has_costs:
-                    rows.append(("cost", (self.run.id,)))
+                if self.spent is not None:
+                    rows.append(("spent", (self.run.id, self.spent)))
+                    self.spent = None
                 returned = await self.commit(*rows)
                 if released := next((row for kind, *row in returned if kind == "release"), None):
                     failpoints.hit("release.after")
@@ -363,7 +374,7 @@ class Execution:
             self.run.id, self.claim.token, state, None if output is None else self.dump(output),
             None if error is None else self.dump(error), self.title(), self.began_at,
         )))
-        if self.has_costs:
+        if self.spent is not None or self.run.started_at is not None:
             rows.append(("cost", (self.run.id,)))
         return rows
 

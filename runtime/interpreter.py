@@ -78,6 +78,8 @@ async def sequence(execution: Execution, nodes: list[Node], prefix: str, scope: 
         group.check()
         if not node.off:
             await _step(execution, node, prefix + node.id, scope, group)
+            if execution.owes:
+                await execution.breathe()
 
 
 async def _step(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
@@ -235,12 +237,17 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
     if isinstance(outcome, Stop):
         # Its rows are written with the end: a result without it would let the next owner pass over the stop.
         row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, outcome.output, ctx=ctx)
-        raise RunStopped(outcome.state, outcome.message, outcome.output, [*ctx.lines, row])
+        raise RunStopped(outcome.state, str(outcome.message), outcome.output, [*_settled_if_open(ctx), *ctx.lines, row])
     return outcome
 
 
+def _settled_if_open(ctx: StepContext) -> list[Row]:
+    """A step that parks or stops after its call had its answer."""
+    return [ctx.settled(AttemptOutcome.ANSWERED)] if ctx.open else []
+
+
 async def _park(execution: Execution, ctx: StepContext, park: Park, n: int):
-    rows: list[Row] = [*ctx.lines]
+    rows: list[Row] = [*_settled_if_open(ctx), *ctx.lines]
     ctx.lines = []
     more: list[Row] = []
     if park.kind == WaitKind.CALLBACK:

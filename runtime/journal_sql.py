@@ -106,6 +106,11 @@ with r as materialized (select run_id, path, path || '/on_error/' as beside from
     update wait w set state = 'cancelled' from r
     where w.run_id = r.run_id and w.state = 'open' and not starts_with(w.path, r.beside)
       and (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))
+), attended as (
+    update run set state = 'open' from r
+    where run.id = r.run_id and run.state = 'attention' and not exists (
+        select from wait w where w.run_id = r.run_id and w.state = 'open' and w.kind = 'person'
+          and (starts_with(w.path, r.beside) or not (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))))
 )
 delete from frame f using r where f.run_id = r.run_id and not starts_with(f.path, r.beside)
   and (f.path = r.path or starts_with(f.path, r.path || '/') or starts_with(f.path, r.path || '['))"""),
@@ -203,7 +208,10 @@ update run set state = closed.state, output = closed.output::json, error = close
 from closed where run.id = closed.run_id"""),
     "unwait": Statement("bigint text", """
 update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'"""),
-    # What the run's steps cost, where anything is known.
+    # What calls cost since the last release.
+    "spent": Statement("bigint numeric", """
+update run set cost = coalesce(run.cost, 0) + r.cost from {rows} as r(run_id, cost) where run.id = r.run_id"""),
+    # What all calls of the run cost, reckoned once, at its end.
     "cost": Statement("bigint", """
 update run set cost = (select sum(a.cost) from attempt a where a.run_id = run.id)
 from {rows} as r(run_id) where run.id = r.run_id"""),

@@ -111,7 +111,7 @@ class StepContext:
         cost = getattr(done, "cost", None)
         if cost is not None:
             self.cost = cost + (self.cost or 0)
-            self._execution.has_costs = True
+            self._execution.spent = cost + (self._execution.spent or 0)
         masked = None if error is None else self._execution.words(error)
         _, n = self.open
         self.open = None

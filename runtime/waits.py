@@ -35,12 +35,18 @@ KEEP_SIGNAL = """
 insert into signal (run_id, path, dedupe, payload, received_at) values (%s, %s, %s, %s::json, holdfast_now())
 on conflict (run_id, path, dedupe) do nothing returning id
 """
+UNTAKEN = "select count(*) from signal where run_id = %s and path = %s and wait_id is null"
+MOST_UNTAKEN = 100
 OPEN_CALLBACK = "select id from wait where run_id = %s and path = %s and kind = 'callback' and state = 'open'"
 
 KEPT_FOR_OPEN = """
 select distinct on (w.id) w.id, s.id, s.payload::text from wait w join signal s on s.run_id = w.run_id and s.path = w.path
 where w.run_id = %s and w.kind = 'callback' and w.state = 'open' and s.wait_id is null order by w.id, s.id
 """
+
+
+class TooManySignals(Exception):
+    """More different events were sent to one place of a run than it keeps untaken."""
 
 
 def lock(run_id: int) -> str | None:
@@ -81,7 +87,7 @@ def wake(run_id: int) -> None:
 @transaction.atomic
 def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
     """Keep an outside event for a place of a run, and hand it to the callback that waits there. False: came before,
-    or the run has ended. For a run that failed it is kept, for a requeue may let it go on."""
+    or the run has ended. For a run that failed it is kept, for a requeue may let it go on. Raises TooManySignals."""
     if lock(run_id) is None and not _lock_failed(run_id) and lock(run_id) is None:
         return False
     with connection.cursor() as cursor:
@@ -89,6 +95,9 @@ def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
         kept = cursor.fetchone()
         if kept is None:
             return False
+        cursor.execute(UNTAKEN, [run_id, path])
+        if cursor.fetchone()[0] > MOST_UNTAKEN:
+            raise TooManySignals
         cursor.execute(OPEN_CALLBACK, [run_id, path])
         waiting = cursor.fetchone()
         if waiting and resolve_locked(waiting[0], {"by": "signal", "payload": payload}):

@@ -45,10 +45,16 @@ SUSPECTS_SECONDS = 1.0
 LAST_WORDS_SECONDS = 2.0
 """How long the end of a worker waits for a database that is away. What it could not write is found by its leases' end."""
 MOST_PLANS = 500
+ROOM_SECONDS = 60.0
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
 values (%s, %s, %s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp(), 0, 0, false) returning id
+"""
+# Processes that have been gone for a week.
+FORGET = """
+with gone as (delete from worker where beat_at < clock_timestamp() - interval '7 days' returning id)
+delete from journal_mark using gone where worker_id = gone.id
 """
 VERSION = """
 select v.definition, v.number, w.id, w.name, w.team_id from version v join workflow w on w.id = v.workflow_id where v.id = %s
@@ -75,6 +81,8 @@ class Worker:
         self._loop_beat = time.monotonic()
         self._suspects_at = 0.0
         self._makes_room = False
+        self._makes_room_until = 0.0
+        self._kept_house = False
         self._unknown: set[int] = set()
         self._beginning: set[int] = set()
         self._sleeps_until = self.now()
@@ -109,6 +117,7 @@ class Worker:
         rows = await self.query(REGISTER, [
             self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
         ])
+        await self.query(FORGET, [])
         await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])
         self.clock.set((await self.query(CLOCK_SQL, []))[0][0])
         return rows[0][0]
@@ -213,10 +222,18 @@ class Worker:
             return claimed
         self._suspects_at = time.monotonic()
         claimed = await claims.claim_suspects(*with_these, idle=not self.executions)
-        self._makes_room = not claimed and await claims.makes_room(connection, self.id, self.unable)
+        self._makes_room = not claimed and await self._shall_make_room(connection)
         if suspects_first and not claimed and not self._makes_room:
             claimed = await claims.claim(*with_these)
         return claimed
+
+    async def _shall_make_room(self, connection: psycopg.AsyncConnection) -> bool:
+        """Whether to run empty for a run that has to be alone: for a minute, then not for a minute, lest one long call
+        keeps everybody waiting."""
+        now = time.monotonic()
+        if now > self._makes_room_until + ROOM_SECONDS:
+            self._makes_room_until = now + ROOM_SECONDS
+        return now < self._makes_room_until and await claims.makes_room(connection, self.id, self.unable)
 
     def _alone(self) -> bool:
         """Whether this worker holds a run that it claimed alone, because of what happened to its last workers."""
@@ -381,6 +398,9 @@ class Worker:
 
     async def _housekeep(self) -> None:
         async with await connect("holdfast housekeeping") as connection:
+            if self._kept_house:  # the database was away: those who held runs renew their leases first
+                await asyncio.sleep(self.lease_seconds / 2)
+            self._kept_house = True
             while True:
                 for run_id in await claims.take_back(connection):
                     log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)

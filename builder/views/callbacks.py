@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from builder.bodies import BodyRefused, parse_body, read_body
 from builder.replies import error, try_later
 from runtime.tokens import callback_verified
-from runtime.waits import signal
+from runtime.waits import TooManySignals, signal
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,8 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
         kept = signal(run_id, path, payload, _dedupe(request, body))
     except BodyRefused as refused:
         return error(refused.status, refused.message)
+    except TooManySignals:
+        return error(429, "This run keeps 100 calls that it has not used; more are not taken.", headers={"Retry-After": "60"})
     except DatabaseTrouble:
         log.exception("A callback of run %s could not be taken on, and was answered with 503.", run_id)
         return try_later("This cannot be taken on just now. Send it again.", 10)

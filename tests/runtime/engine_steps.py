@@ -40,6 +40,8 @@ class ProbeConfig(Config):
     asks: bool = False
     """Whether an interrupted call asks a person, when the step says nothing else."""
     operations: int = 1
+    breaks: bool = False
+    """Raise what no step should, after the effect."""
     tokens: int | None = None
 
 
@@ -65,6 +67,8 @@ class Probe(StepType):
                     "operation": operation, "note": config["note"]}  # fmt: skip
             with (folder() / "ledger").open("a") as ledger:
                 ledger.write(json.dumps(line) + "\n")
+        if config["breaks"] and not (folder() / "healed").exists():
+            raise KeyError("an answer that the step's author did not expect")
         await asyncio.sleep(config["seconds"])
         while config["hold"] and not (folder() / config["hold"]).exists():
             await asyncio.sleep(0.02)
