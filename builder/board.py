@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from runtime.definition import Problem, check, find
+from runtime.definition import Problem, check, walk
 from runtime.models import Version, Workflow
 
 from . import dataflow, drafts
 from .dataflow import Samples
 from .diff import Change, changes, marks
 from .drawing import Drawing, drawing
-from .editing.places import EditError, label_of
-from .editing.triggers import trigger_label, trigger_of
+from .editing.places import label_of
+from .editing.triggers import trigger_label
 from .models import Draft
 from .samples import samples_of
 
 WORKFLOW_LABEL = "This flow"
+KEPT_DRAWINGS = 64
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Board:
     @cached_property
     def drawing(self) -> Drawing:
         live = self.live.definition if self.live else None
-        return drawing(self.definition, problems=self.problems, marks=marks(live, self.definition))
+        drawn = drawing(self.definition, problems=self.problems, marks=marks(live, self.definition))
+        return _remember(self._key(self.draft.revision), drawn)
 
     @cached_property
     def history(self) -> drafts.History:
@@ -71,20 +73,37 @@ class Board:
         newest = Version.objects.filter(workflow=self.workflow, number__isnull=False).order_by("-number").first()
         return (newest.number or 0) + 1 if newest else 1
 
-    def drawing_of(self, definition: dict[str, Any]) -> Drawing:
-        """Another definition of this flow, such as the one before an edit, drawn by the same rules."""
+    def drawing_before(self, revision: int, definition: dict[str, Any]) -> Drawing:
+        """An earlier revision, drawn by the same rules; mostly the one that this process drew a moment ago."""
+        if drawn := _drawn.get(self._key(revision)):
+            return drawn
         live = self.live.definition if self.live else None
         return drawing(definition, problems=problems_of(definition, self.samples), marks=marks(live, definition))
 
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Id -> name of every step and trigger; of the flow itself for an empty id."""
+        steps = {step["id"]: label_of(step) for step in walk(self.definition.get("steps") or [])}
+        triggers = {trigger["id"]: trigger_label(trigger) for trigger in self.definition.get("triggers") or []}
+        return {"": WORKFLOW_LABEL, **triggers, **steps}
+
     def name_of(self, owner: str) -> str:
-        """The name of a step or trigger by its id; of the flow itself for nothing."""
-        step = find(self.definition, owner) if owner else None
-        if step:
-            return label_of(step)
-        try:
-            return trigger_label(trigger_of(self.definition, owner)) if owner else WORKFLOW_LABEL
-        except EditError:
-            return owner
+        return self.names.get(owner, owner)
+
+    def _key(self, revision: int) -> tuple[Any, ...]:
+        """Everything that a drawing depends on beside the definition's own revision."""
+        return self.workflow.pk, revision, self.workflow.live_version_id, self.samples.source
+
+
+_drawn: dict[tuple[Any, ...], Drawing] = {}
+
+
+def _remember(key: tuple[Any, ...], drawn: Drawing) -> Drawing:
+    """An edit is answered with the difference to the drawing before it: the newest few are kept, the oldest dropped."""
+    _drawn[key] = drawn
+    while len(_drawn) > KEPT_DRAWINGS:
+        _drawn.pop(next(iter(_drawn)), None)
+    return drawn
 
 
 def problems_of(definition: dict[str, Any], samples: Samples) -> list[Problem]:

@@ -34,10 +34,12 @@ class StaleRevision(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """`draft` as it stands now, `before` the definition that it replaced, `focus` the step to select next."""
+    """`draft` as it stands now, `before` the definition that it replaced and `seen` its revision, `focus` the step to
+    select next."""
 
     draft: Draft
     before: dict[str, Any]
+    seen: int
     label: str = ""
     focus: str = ""
 
@@ -91,15 +93,15 @@ def edit(
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if key and newest.key == key:
-            before = _revision(draft, newest.undo)
-            return Saved(draft, before.definition if before else draft.definition, newest.label)
+            before = _revision(draft, newest.undo) or newest
+            return Saved(draft, before.definition, before.number, newest.label)
         _require(draft, revision)
         done = editing.apply(draft.definition, operation)
         before = draft.definition
         if done.definition == before:
-            return Saved(draft, before, done.label, done.focus)
+            return Saved(draft, before, newest.number, done.label, done.focus)
         _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return Saved(draft, before, done.label, done.focus)
+        return Saved(draft, before, newest.number, done.label, done.focus)
 
 
 def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:
@@ -110,9 +112,9 @@ def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = N
         _require(draft, revision)
         target, before = _revision(draft, newest.undo), draft.definition
         if target is None:
-            return Saved(draft, before)
+            return Saved(draft, before, newest.number)
         _write(draft, target.definition, user, label=target.label, undo=target.undo, redo=newest.number)
-        return Saved(draft, before, newest.label)
+        return Saved(draft, before, newest.number, newest.label)
 
 
 def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:
@@ -123,9 +125,9 @@ def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = N
         _require(draft, revision)
         target, before = _revision(draft, newest.redo), draft.definition
         if target is None:
-            return Saved(draft, before)
+            return Saved(draft, before, newest.number)
         _write(draft, target.definition, user, label=target.label, undo=newest.number, redo=target.redo)
-        return Saved(draft, before, target.label)
+        return Saved(draft, before, newest.number, target.label)
 
 
 def locked(workflow: Workflow, revision: int) -> Draft:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -17,9 +17,6 @@ from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
 from .fields import EXPRESSIONS, TEMPLATES, config_fields
-
-Change = Callable[["Text"], str]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -34,78 +31,77 @@ class Text:
 
 def texts(definition: dict[str, Any]) -> Iterator[Text]:
     """All of them, in the order of the page."""
-    found: list[Text] = []
-    rewritten(definition, lambda text: found.append(text) or text.source)
-    return iter(found)
+    return (slot.text for slot in _slots(definition))
 
 
 def texts_of(step: dict[str, Any]) -> list[Text]:
     """Those of one step, without the steps inside it."""
-    found: list[Text] = []
-    _step(step, lambda text: found.append(text) or text.source)
-    return found
+    return [slot.text for slot in _of_step(step)]
 
 
-def rewritten(definition: dict[str, Any], change: Change) -> dict[str, Any]:
+def rewritten(definition: dict[str, Any], change: Callable[[Text], str]) -> dict[str, Any]:
     """A copy with each text replaced by what `change` gives for it."""
     result = deepcopy(definition)
-    if isinstance(result.get("title"), str):
-        result["title"] = change(Text("", "title", result["title"], "template"))
-    if isinstance(result.get("search"), list):
-        result["search"] = _deep(result["search"], "", "search", "expression", change)
-    for trigger in result.get("triggers") or []:
-        kind = trigger_kinds().get(trigger.get("type"))
-        if kind and isinstance(trigger.get("config"), dict):
-            _config(trigger["config"], kind.Config, trigger["id"], "config", change)
-    for step in walk(result.get("steps") or []):
-        _step(step, change)
+    for slot in list(_slots(result)):
+        slot.holder[slot.key] = change(slot.text)
     return result
 
 
-def _step(step: dict[str, Any], change: Change) -> None:
-    kind = step_types().get(step.get("type", ""))
+class _Slot(NamedTuple):
+    """Where a text is held: `holder[key]`."""
+
+    holder: Any
+    key: Any
+    text: Text
+
+
+def _slots(definition: dict[str, Any]) -> Iterator[_Slot]:
+    yield from _in(definition, "title", "", "title", "template")
+    yield from _in(definition, "search", "", "search", "expression")
+    for trigger in definition.get("triggers") or []:
+        kind = trigger_kinds().get(trigger.get("type"))
+        if kind and isinstance(trigger.get("config"), dict):
+            yield from _config(trigger["config"], kind.Config, trigger["id"], "config")
+    for step in walk(definition.get("steps") or []):
+        yield from _of_step(step)
+
+
+def _of_step(step: dict[str, Any]) -> Iterator[_Slot]:
+    kind, owner = step_types().get(step.get("type", "")), step["id"]
     if kind and isinstance(step.get("config"), dict):
-        _config(step["config"], kind.Config, step["id"], "config", change)
+        yield from _config(step["config"], kind.Config, owner, "config")
     for index, branch in enumerate(step.get("branches") or []):
-        if isinstance(branch.get("when"), str):
-            branch["when"] = change(Text(step["id"], f"branches.{index}.when", branch["when"], "expression"))
-    if isinstance(step.get("timeout"), str):
-        step["timeout"] = change(Text(step["id"], "timeout", step["timeout"], "template"))
+        yield from _in(branch, "when", owner, f"branches.{index}.when", "expression")
+    yield from _in(step, "timeout", owner, "timeout", "template")
     rule = step.get("on_interrupted")
     if isinstance(rule, dict) and isinstance(rule.get("check"), dict):
-        _check(rule["check"], step["id"], change)
+        for name, reading in (("request", "template"), ("happened", "expression"), ("output", "expression")):
+            yield from _in(rule["check"], name, owner, f"on_interrupted.check.{name}", reading)
 
 
-def _check(check: dict[str, Any], owner: str, change: Change) -> None:
-    place = "on_interrupted.check"
-    for name, kind in (("request", "template"), ("happened", "expression"), ("output", "expression")):
-        if name in check:
-            check[name] = _deep(check[name], owner, f"{place}.{name}", kind, change)
-
-
-def _config(config: dict[str, Any], model: type[BaseModel], owner: str, place: str, change: Change) -> None:
+def _config(config: dict[str, Any], model: type[BaseModel], owner: str, place: str) -> Iterator[_Slot]:
     for field in config_fields(model):
-        if field.name not in config:
-            continue
-        value, here = config[field.name], f"{place}.{field.name}"
+        value, here = config.get(field.name), f"{place}.{field.name}"
         if field.kind == "group" and field.model and isinstance(value, dict):
-            _config(value, field.model, owner, here, change)
+            yield from _config(value, field.model, owner, here)
         elif field.kind == "groups" and field.model and isinstance(value, list):
             for index, item in enumerate(value):
                 if isinstance(item, dict):
-                    _config(item, field.model, owner, f"{here}.{index}", change)
+                    yield from _config(item, field.model, owner, f"{here}.{index}")
         elif field.kind in EXPRESSIONS:
-            config[field.name] = _deep(value, owner, here, "expression", change)
+            yield from _in(config, field.name, owner, here, "expression")
         elif field.kind in TEMPLATES:
-            config[field.name] = _deep(value, owner, here, "template", change)
+            yield from _in(config, field.name, owner, here, "template")
 
 
-def _deep(value: Any, owner: str, place: str, kind: str, change: Change) -> Any:
-    """Every string inside a value; keys are names and never templates."""
+def _in(holder: Any, key: Any, owner: str, place: str, kind: str) -> Iterator[_Slot]:
+    """Every string in `holder[key]`, at any depth; keys of maps are names and never templates."""
+    value = holder.get(key) if isinstance(holder, dict) else holder[key]
     if isinstance(value, str):
-        return change(Text(owner, place, value, kind))
-    if isinstance(value, list):
-        return [_deep(item, owner, f"{place}.{index}", kind, change) for index, item in enumerate(value)]
-    if isinstance(value, dict):
-        return {key: _deep(item, owner, f"{place}.{key}", kind, change) for key, item in value.items()}
-    return value
+        yield _Slot(holder, key, Text(owner, place, value, kind))
+    elif isinstance(value, list):
+        for index in range(len(value)):
+            yield from _in(value, index, owner, f"{place}.{index}", kind)
+    elif isinstance(value, dict):
+        for inner in value:
+            yield from _in(value, inner, owner, f"{place}.{inner}", kind)

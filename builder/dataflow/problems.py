@@ -15,7 +15,7 @@ from ..texts import Text, texts
 from .available import NO_SAMPLES, trigger_name
 from .samples import Samples, output_shapes, trigger_shape
 from .scope import Places, Reach, Seen, lane_label
-from .shapes import Shape
+from .shapes import ANY, Shape
 
 Path = Sequence[str | int]
 ROOTS = ("trigger", "steps", "loop", "run", "workflow", "callbacks")
@@ -66,7 +66,7 @@ class Checker:
             case "trigger":
                 return self.known(text, ["trigger"], self.trigger, rest, trigger_name(self.definition), guarded)
             case "loop":
-                return self.loop(text, rest)
+                return self.loop(text, rest, guarded)
             case "run" | "workflow":
                 return self.one_of(text, [root], rest, ABOUT[root])
             case "callbacks":
@@ -128,10 +128,27 @@ class Checker:
         words = f"{name} returns no “{missing}”." if base[0] == "steps" else f"{name} has no “{missing}”."
         return _problem(text, words, _instead([*way, missing], [*way, guess] if guess else None), warning=not inner.closed)
 
-    def loop(self, text: Text, rest: Path) -> Problem | None:
-        if not self.places.loops(text.owner, inside=text.field in (*AT_END, "config.while")):
+    def loop(self, text: Text, rest: Path, guarded: bool) -> Problem | None:
+        around = self.places.loops(text.owner, inside=text.field in (*AT_END, "config.while"))
+        if not around:
             return _problem(text, "There is no loop around this step.")
+        if len(rest) > 1 and rest[0] == "item":
+            return self.known(text, ["loop", "item"], self.item(around[-1]), rest[1:], "The item", guarded)
         return self.one_of(text, ["loop"], rest, ABOUT["loop"])
+
+    def item(self, loop: dict[str, Any]) -> Shape:
+        """What the list holds that the loop goes through, where that is a plain reference."""
+        source = (loop.get("config") or {}).get("items")
+        try:
+            [path] = compile(source).references if isinstance(source, str) else ()
+        except (SyntaxProblem, ValueError):
+            return ANY
+        if written(path) != source:
+            return ANY
+        base = self.trigger if path[0] == "trigger" else self.outputs.get(str(path[1]), ANY) if len(path) > 2 and path[0] == "steps" else ANY
+        rest = path[1:] if path[0] == "trigger" else path[3:]
+        found, followed = base.at(rest)
+        return found.item or ANY if followed == len(rest) else ANY
 
     def one_of(self, text: Text, base: list[str], rest: Path, names: Iterable[str]) -> Problem | None:
         known = list(names)

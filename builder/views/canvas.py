@@ -162,7 +162,7 @@ def _edited(request: HttpRequest, workflow: Workflow, saved: Saved, operation: d
     shown = panel_for(board, opened, request.POST.get("tab", "setup")) if opened is not None else None
     context = {
         **_context(request, board),
-        "patches": patches(board.drawing_of(saved.before), board.drawing),
+        "patches": patches(board.drawing_before(saved.seen, saved.before), board.drawing),
         "panel": shown,
         "shape_changed": bool(shown) and (shown.shape != request.POST.get("shape") or opened != asked),
         "own_field": "field" in request.POST,

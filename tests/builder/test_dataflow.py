@@ -134,6 +134,11 @@ def test_the_loops_item_is_the_first_of_its_sample_list():
     assert loop.shape.fields["item"].fields["mail"].sample == "a@b.example"
 
 
+def test_a_field_that_the_loops_items_do_not_have_warns():
+    [problem] = with_text("note", "{{ loop.item.mial }}")
+    assert problem.warning and problem.fix["new"] == "loop.item.mail"
+
+
 def test_set_values_are_computed_on_the_samples():
     flow = deepcopy(FLOW)
     find(flow, "left")["config"]["values"] = {"x": "{{ size(trigger.body.people) + 1 }}"}
