@@ -12,7 +12,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from runtime.definition import DefinitionError
+from runtime.definition import DefinitionError, find
 from runtime.models import Role, Run, Version, Workflow
 from runtime.publish import make_live, publish
 from runtime.states import UNFINISHED
@@ -98,8 +98,9 @@ def _with_runs(rows: list[Version]) -> list[dict[str, Any]]:
 
 @require_safe
 def version(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """One version on the canvas, to look at; with what changed from the one before it."""
+    """One version on the canvas, to look at; with what changed from the one before it, or a step as it was published."""
     workflow, found = _found(request, pk, number, Role.VIEWER)
+    step = find(found.definition, request.GET.get("step", ""))
     before = Version.objects.filter(workflow=workflow, number__lt=number).order_by("-number").first()
     context = {
         "workflow": workflow,
@@ -107,6 +108,8 @@ def version(request: HttpRequest, pk: int, number: int) -> HttpResponse:
         "drawing": drawing(found.definition),
         "changes": changes(before.definition, found.definition) if before else [],
         "before": before,
+        "step": step,
+        "selected": step["id"] if step else "",
         "readonly": True,
         "may_edit": can(request.user, Role.BUILDER, workflow.team),
         "section": "flows",
