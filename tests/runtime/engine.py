@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 from django.db import connection
 
+from runtime import approvals, waits
 from runtime.models import Attempt, Dispatch, LogLine, Run, StepResult, Team, Version, Wait, Workflow
 from runtime.publish import publish
 from runtime.starts import start
@@ -169,6 +170,22 @@ class Engine:
     def release(self, name: str) -> None:
         """Let go of the calls that hold on to this name."""
         (self.folder / name).touch()
+
+    def drive(self, clock: Any, runs: list[int], until: Callable[[], Any]) -> None:
+        """Do what the runs wait for, until a condition is true: move the clock, call back, approve."""
+        waiting = Wait.objects.filter(run_id__in=runs, state="open")
+
+        def turn() -> bool:
+            for wait in waiting.filter(kind="callback"):
+                waits.signal(wait.run_id, wait.path, {"note": "called"}, "once")
+            for wait in waiting.filter(kind="approval").select_related("approval"):
+                approvals.decide(wait.approval, "approve", recipient=wait.approval.recipients.first())
+            if due := waiting.filter(kind="timer").order_by("due_at").values_list("due_at", flat=True).first():
+                if (left := (due - clock.now()).total_seconds()) > 0:
+                    clock.advance(seconds=left)
+            return bool(until())
+
+        eventually(turn, 2 * PATIENCE, what="\n".join(map(self.told, runs[:3])))
 
     # What became of it
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from runtime import approvals, waits
 from runtime.credentials import seal
 from runtime.definition import walk
 from runtime.failpoints import NAMES
-from runtime.models import Approval, Credential, OutboxMessage, Team, Wait, Workflow
+from runtime.models import Credential, OutboxMessage, Team, Workflow
 from tests.runtime.engine import eventually
 from tests.servers.ai import AiServer
 
@@ -55,22 +54,6 @@ def flow(crm, ai) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def drive(engine, clock, run: int, until) -> None:
-    """Do whatever the run waits for, until a condition is true."""
-    def turn() -> bool:
-        for wait in Wait.objects.filter(run_id=run, state="open"):
-            if wait.kind == "timer":
-                clock.advance(hours=1)
-            elif wait.kind == "callback":
-                waits.signal(run, wait.path, {"note": "called"}, "once")
-            elif wait.kind == "approval":
-                approval = Approval.objects.get(wait=wait)
-                approvals.decide(approval, "approve", recipient=approval.recipients.get())
-        return bool(until())
-
-    eventually(turn, what=engine.told(run))
-
-
 def steady(results: dict[str, tuple[str, Any]]) -> dict[str, Any]:
     """What must be the same in every run of the flow."""
     def kept(value: Any) -> Any:
@@ -99,7 +82,7 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
 
     undisturbed = engine.start(version)
     healthy = engine.worker()
-    drive(engine, clock, undisturbed, lambda: engine.state(undisturbed) != "open")
+    engine.drive(clock, [undisturbed], lambda: engine.state(undisturbed) != "open")
     engine.ends(undisturbed)
     expected = steady(engine.results(undisturbed))
     effects = effects_of(called(crm, undisturbed))
@@ -111,10 +94,10 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
     for name in [name for name in NAMES if name not in OUTSIDE_WORKERS | BY_SCHEDULE]:
         run = engine.start(version)
         doomed = engine.worker(failpoint=name, lease_seconds=1)
-        drive(engine, clock, run, lambda: doomed.status() is not None)
+        engine.drive(clock, [run], lambda: doomed.status() is not None)
         finished, before = set(engine.results(run)), called(crm, run)
         healthy = engine.worker(lease_seconds=1)
-        drive(engine, clock, run, lambda: engine.state(run) != "open")
+        engine.drive(clock, [run], lambda: engine.state(run) != "open")
         eventually(lambda: not OutboxMessage.objects.filter(run_id=run).exclude(state="sent").exists())
         healthy.kill()
         calls = called(crm, run)
