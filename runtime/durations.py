@@ -7,7 +7,7 @@ from datetime import timedelta
 
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST = timedelta(days=3660)
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdw])\s*")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|[smhdw])\s*")
 
 
 def parse_duration(text: str) -> timedelta:

@@ -82,13 +82,13 @@ def make_plan(
 
 
 def _callbacks(steps: list[dict[str, Any]], prefix: str) -> dict[str, str]:
-    """Callback steps that run once in this sequence -> their path; loops are asked for their own."""
+    """Callback steps that run once in this sequence -> their path; the bodies of loops are asked for their own."""
     found: dict[str, str] = {}
     for step in steps:
         if step["type"] == "callback":
             found[step["id"]] = prefix + step["id"]
-        if step["type"] != "loop":
-            for name, inner in children(step):
+        for name, inner in children(step):
+            if name:
                 found |= _callbacks(inner, f"{prefix}{step['id']}/{name}/")
     return found
 
