@@ -50,15 +50,20 @@ def start(
 
     `input` is what expressions call `trigger`; the caller has checked that it is storable JSON.
     """
-    rows = insert_runs(version, [(input, idempotency_key, input_hash)], trigger_key, user, test, rerun_of)
-    if rows:
-        return Started(rows[0][0], True)
-    run = Run.objects.values("id", "input_hash").get(
+    earlier = Run.objects.only("id", "idempotency_key", "input_hash").filter(
         workflow_id=version.workflow_id, trigger_key=trigger_key, idempotency_key=idempotency_key
     )
-    if run["input_hash"] != input_hash:
-        raise IdempotencyConflict(f"The idempotency key {idempotency_key!r} was used with another input.")
-    return Started(run["id"], False)
+    # Looked up first, since a refused insert has used up a number. Of two that look at once, the unique index refuses one.
+    if idempotency_key is not None and (run := earlier.first()):
+        return _same(run, input_hash)
+    rows = insert_runs(version, [(input, idempotency_key, input_hash)], trigger_key, user, test, rerun_of)
+    return Started(rows[0][0], True) if rows else _same(earlier.get(), input_hash)
+
+
+def _same(run: Run, input_hash: str) -> Started:
+    if run.input_hash != input_hash:
+        raise IdempotencyConflict(f"The idempotency key {run.idempotency_key!r} was used with another input.")
+    return Started(run.pk, False)
 
 
 def start_many(version: Version, items: Sequence[tuple[dict[str, Any], str | None]], *, trigger_key: str) -> list[int]:

@@ -122,6 +122,14 @@ def test_one_key_twenty_times_at_one_instant_starts_one_run(engine):
     assert Run.objects.count() == Dispatch.objects.count() == 1
 
 
+def test_repeats_of_a_key_use_up_no_run_numbers(engine):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    again = [start(version, trigger_key="hook", input={}, idempotency_key="event-1") for _ in range(3)]
+    assert [one.created for one in again] == [True, False, False] and len({one.run_id for one in again}) == 1
+    assert start(version, trigger_key="hook", input={}, idempotency_key="event-2").run_id == again[0].run_id + 1
+    assert start(version, trigger_key="hook", input={}).run_id == again[0].run_id + 2
+
+
 def test_many_workers_claim_each_run_once(engine):
     version = engine.publish([{"id": "x", "type": "probe"}])
     runs = [engine.start(version) for _ in range(150)]
