@@ -46,12 +46,16 @@ def marks(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, str
     if before is None:
         return {}
     words = {ADDED: "New", CHANGED: "Edited", MOVED: "Moved"}
-    return {change.owner: words[change.kind] for change in changes(before, after) if change.owner and change.kind in words}
+    return {
+        change.owner: words[change.kind] for change in changes(before, after) if change.owner and change.kind in words
+    }
 
 
 def _workflow(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
     names = ("name", "description", "title", "search")
-    fields = [FieldChange(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)]
+    fields = [
+        FieldChange(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
+    ]
     if fields:
         yield Change("", "Flow settings", CHANGED, fields=tuple(fields))
 

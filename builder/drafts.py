@@ -1,7 +1,7 @@
 """Drafts in the database: load, edit, undo, redo. Every change is one numbered revision on a named one.
 
-A change that was made on an older revision than the newest raises StaleRevision and changes nothing; what to do about it
-is for a person to say.
+A change that was made on an older revision than the newest raises StaleRevision and changes nothing; what to do about
+it is for a person to say.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def load(workflow: Workflow) -> Draft:
 
 
 def begin(workflow: Workflow, definition: dict[str, Any], *, user: AbstractBaseUser | None = None) -> Draft:
-    """The first revision of a draft: there is nothing before it to undo to. Two requests may come here at once: the second
-    gets the draft of the first. Raises EditError for a definition of no sound shape."""
+    """The first revision of a draft: there is nothing before it to undo to. Two requests may come here at once: the
+    second gets the draft of the first. Raises EditError for a definition of no sound shape."""
     definition = editing.apply({}, {"op": "replace", "definition": definition}).definition
     try:
         with transaction.atomic():
@@ -88,7 +88,8 @@ def edit(
     user: AbstractBaseUser | None = None,
     key: str = "",
 ) -> Saved:
-    """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first time."""
+    """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first
+    time."""
     load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
@@ -171,10 +172,10 @@ def _write(draft: Draft, definition: dict[str, Any], user: Any, **fields: Any) -
     number = draft.revision + 1
     Revision.objects.create(draft=draft, number=number, definition=definition, created_by=user, **fields)
     draft.revision, draft.definition, draft.updated_by = number, definition, user
-    Draft.objects.filter(pk=draft.pk).update(
-        revision=number, definition=definition, updated_by=user, updated_at=Now()
-    )
+    Draft.objects.filter(pk=draft.pk).update(revision=number, definition=definition, updated_by=user, updated_at=Now())
     draft.refresh_from_db(fields=["updated_at"])
     # Until the first publishing, which takes the name over, the draft's name is the flow's.
-    Workflow.objects.filter(pk=draft.pk, live_version=None).exclude(name=definition["name"]).update(name=definition["name"])
+    Workflow.objects.filter(pk=draft.pk, live_version=None).exclude(name=definition["name"]).update(
+        name=definition["name"]
+    )
     Revision.objects.filter(draft=draft, number__lte=number - KEPT).delete()

@@ -1,8 +1,8 @@
 """A definition -> what the canvas draws, and two drawings -> the smallest parts to swap. Pure.
 
 The templates under `canvas/` print these as nested lists. Ids of elements come from ids of steps, so that a part can be
-found and swapped by itself: `node-<step>` is a step with everything under it, `step-<step>` its card, `flow-<step>-<lane>`
-the list of a lane.
+found and swapped by itself: `node-<step>` is a step with everything under it, `step-<step>` its card,
+`flow-<step>-<lane>` the list of a lane.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One step. `lanes` of a condition hang under the card, those of a parallel and the `body` of a loop stand in a frame;
-    `error` are the two lanes behind a step whose failure is handled."""
+    """One step. `lanes` of a condition hang under the card, those of a parallel and the `body` of a loop stand in a
+    frame; `error` are the two lanes behind a step whose failure is handled."""
 
     card: Card
     lanes: tuple[Lane, ...] = ()
@@ -123,7 +123,10 @@ class Patch:
 
 
 def drawing(
-    definition: dict[str, Any], *, problems: list[Problem] = [], marks: Mapping[str, str] = {}  # noqa: B006 - never changed
+    definition: dict[str, Any],
+    *,
+    problems: list[Problem] = [],
+    marks: Mapping[str, str] = {},  # noqa: B006 - never changed
 ) -> Drawing:
     worst: dict[str, Problem] = {}
     for problem in problems:
@@ -152,7 +155,10 @@ class _Painter:
             done = Lane("", "Done", Flow(step["id"], "done"), f"{card.name} is done", through=True)
             error = (done, self.lane(step, ERROR_LANE, "If it fails", inner[ERROR_LANE]))
         branches = step.get("branches") or []
-        lanes = tuple(self.lane(step, branch["id"], branch.get("label") or branch["id"], inner[branch["id"]]) for branch in branches)
+        lanes = tuple(
+            self.lane(step, branch["id"], branch.get("label") or branch["id"], inner[branch["id"]])
+            for branch in branches
+        )
         body = self.lane(step, "", card.name, step.get("steps") or []) if holds_body(step) else None
         after = f"after {card.name}" if not (lanes or error) or body else "after the lanes join"
         return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after)
@@ -167,8 +173,17 @@ class _Painter:
         line = _line(kind, config) if kind else f"Unknown type {step['type']}"
         if step["type"] == "condition":
             line = _condition_line(step)
-        card = Card(step["id"], step["type"], label_of(step), line, note=step.get("note", ""), logic=bool(kind and kind.children))
-        return self._flagged(replace(card, off=bool(step.get("off")), line="Off · skipped in runs" if step.get("off") else line))
+        card = Card(
+            step["id"],
+            step["type"],
+            label_of(step),
+            line,
+            note=step.get("note", ""),
+            logic=bool(kind and kind.children),
+        )
+        return self._flagged(
+            replace(card, off=bool(step.get("off")), line="Off · skipped in runs" if step.get("off") else line)
+        )
 
     def trigger(self, trigger: dict[str, Any]) -> Card:
         kind = trigger_kinds().get(trigger["type"])
@@ -186,7 +201,8 @@ class _Painter:
 
 
 def _last_name(hole: re.Match[str]) -> str:
-    """`{{ steps.qualify.output.score }}` -> `‹score›`: a card has room for what a value is, not for where it comes from."""
+    """`{{ steps.qualify.output.score }}` -> `‹score›`: a card has room for what a value is, not for where it comes
+    from."""
     names = re.findall(r"[A-Za-z_]\w*", hole[1])
     return f"‹{names[-1]}›" if names else "‹…›"
 
@@ -218,7 +234,8 @@ def _again(step: dict[str, Any]) -> str:
 
 
 def patches(before: Drawing, after: Drawing) -> list[Patch]:
-    """The swaps that make `before` look like `after`. Deletions come first, so that a step that moved is never there twice."""
+    """The swaps that make `before` look like `after`. Deletions come first, so that a step that moved is never there
+    twice."""
     found = [*_patches_of_flow(before.flow, after.flow)]
     if before.triggers != after.triggers:
         found.append(Patch("triggers", "node-triggers", triggers=after.triggers))

@@ -24,7 +24,8 @@ SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """`kind` is output, request, wait, end or failure; `value` is what it gives or would send, `text` says it in words."""
+    """`kind` is output, request, wait, end or failure; `value` is what it gives or would send, `text` says it in
+    words."""
 
     kind: str
     text: str
@@ -113,8 +114,15 @@ def _connections(team_id: int) -> dict[str, Connection]:
 
 
 def rendered_config(step: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """The step's config with its templates filled in. Raises ExpressionError, and ValueError for a config that is not sound."""
-    plan = make_plan({"format": 1, "name": "x", "steps": [{"id": step["id"], "type": step["type"], "config": step.get("config") or {}}]})
+    """The step's config with its templates filled in. Raises ExpressionError, and ValueError for a config that is not
+    sound."""
+    plan = make_plan(
+        {
+            "format": 1,
+            "name": "x",
+            "steps": [{"id": step["id"], "type": step["type"], "config": step.get("config") or {}}],
+        }
+    )
     return plan.nodes[0].config.render(names)
 
 

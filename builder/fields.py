@@ -73,7 +73,8 @@ def _field(name: str, info: FieldInfo) -> ConfigField:
 
 
 def _unwrapped(annotation: Any, metadata: list[Any]) -> tuple[Any, list[Any], bool]:
-    """Strip Annotated and `| None`: pydantic lifts the metadata of `Annotated[...]` but not of `Annotated[...] | None`."""
+    """Strip Annotated and `| None`: pydantic lifts the metadata of `Annotated[...]` but not of `Annotated[...] |
+    None`."""
     nullable = False
     while True:
         if get_origin(annotation) is Annotated:

@@ -30,16 +30,24 @@ select asked.id, coalesce(last.states, '{}'), coalesce(week.ended, 0), coalesce(
        coalesce(week.seen, 0)
 from unnest(%(flows)s::bigint[]) as asked(id)
 left join lateral (
-    select array_agg(case when r.state = 'open' then coalesce(d.state, 'ready') else r.state end order by r.id) as states
-    from (select id, state from run where workflow_id = asked.id and not test order by id desc limit %(spark)s) r
+    select array_agg(
+        case when r.state = 'open' then coalesce(d.state, 'ready') else r.state end order by r.id
+    ) as states
+    from (
+        select id, state from run where workflow_id = asked.id and not test order by id desc limit %(spark)s
+    ) r
     left join dispatch d on d.run_id = r.id
 ) last on true
 left join lateral (
     select count(*) as seen,
-           count(*) filter (where ended_at is not null and state <> 'cancelled' and created_at > holdfast_now() - interval '7 days') as ended,
+           count(*) filter (where ended_at is not null and state <> 'cancelled'
+                            and created_at > holdfast_now() - interval '7 days') as ended,
            count(*) filter (where state = 'succeeded' and created_at > holdfast_now() - interval '7 days') as good,
            count(*) filter (where created_at > holdfast_now() - interval '1 day') as today
-    from (select state, created_at, ended_at from run where workflow_id = asked.id and not test order by id desc limit %(most)s) r
+    from (
+        select state, created_at, ended_at from run where workflow_id = asked.id and not test
+        order by id desc limit %(most)s
+    ) r
 ) week on true
 """
 
@@ -102,7 +110,9 @@ def figures_of(flows: list[Workflow]) -> dict[int, Figures]:
     with connection.cursor() as cursor:
         cursor.execute(FIGURES, {"flows": [flow.pk for flow in flows], "spark": SPARK, "most": LOOKED_AT})
         return {
-            flow: Figures(tuple(states), 100 * good / ended if ended else None, today, seen == LOOKED_AT and today == seen)
+            flow: Figures(
+                tuple(states), 100 * good / ended if ended else None, today, seen == LOOKED_AT and today == seen
+            )
             for flow, states, ended, good, today, seen in cursor.fetchall()
         }
 
@@ -157,7 +167,11 @@ def _next(flow: Workflow, declared: list[dict[str, Any]], triggers: list[Trigger
     if first is None:
         return "By hand", "or from a program", None
     names = {one["id"]: trigger_label(one) for one in declared}
-    return {"webhook": "When called", "manual": "By hand", "api": "From a program"}.get(first.type, first.type), names.get(first.key, first.key), None
+    return (
+        {"webhook": "When called", "manual": "By hand", "api": "From a program"}.get(first.type, first.type),
+        names.get(first.key, first.key),
+        None,
+    )
 
 
 def _key(text: str) -> tuple[datetime, int] | None:

@@ -18,7 +18,8 @@ LONGEST_NAME = 200
 
 @transaction.atomic
 def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | None = None) -> Workflow:
-    """A flow with a draft, not published. The definition's name becomes `name`. Raises EditError for one of no sound shape."""
+    """A flow with a draft, not published. The definition's name becomes `name`. Raises EditError for one of no sound
+    shape."""
     name = name.strip()[:LONGEST_NAME] or "New flow"
     workflow = Workflow.objects.create(team=team, name=name, created_by=user)
     drafts.begin(workflow, {**(drafts.BLANK if definition is None else definition), "name": name}, user=user)
@@ -33,11 +34,18 @@ def duplicate_flow(workflow: Workflow, *, user: Any) -> Workflow:
 
 @transaction.atomic
 def delete_flow(workflow: Workflow, *, user: Any) -> bool:
-    """Softly: it starts no more runs and leaves the lists; runs in flight and their history stay. Whether it was there."""
+    """Softly: it starts no more runs and leaves the lists; runs in flight and their history stay. Whether it was
+    there."""
     changed = Workflow.objects.filter(pk=workflow.pk, deleted_at=None).update(deleted_at=Now())
     if changed:
         Trigger.objects.filter(workflow=workflow).update(enabled=False, next_at=None)
-        record("delete_flow", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id, detail={"name": workflow.name})
+        record(
+            "delete_flow",
+            f"workflow:{workflow.pk}",
+            actor=user,
+            team_id=workflow.team_id,
+            detail={"name": workflow.name},
+        )
     return bool(changed)
 
 
@@ -49,5 +57,3 @@ def pause_flow(workflow: Workflow, paused: bool, *, user: Any) -> bool:
         action = "pause" if paused else "unpause"
         record(action, f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id)
     return bool(changed)
-
-

@@ -124,9 +124,19 @@ def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
     layout = LAYOUTS.get(step["type"])
     either = layout.either if layout else None
     panel = Panel(
-        id=step["id"], name=label_of(step), kind=kind, owner=step, fields=fields, lanes=lanes, either=either,
-        chosen=either.chosen(config) if either else "", safety=safety, note=note, tab=tab,
-        tree=tree(dataflow.available_at(board.definition, step["id"], board.samples)), source=board.samples.source,
+        id=step["id"],
+        name=label_of(step),
+        kind=kind,
+        owner=step,
+        fields=fields,
+        lanes=lanes,
+        either=either,
+        chosen=either.chosen(config) if either else "",
+        safety=safety,
+        note=note,
+        tab=tab,
+        tree=tree(dataflow.available_at(board.definition, step["id"], board.samples)),
+        source=board.samples.source,
     )
     return _counted(panel, problems)
 
@@ -136,7 +146,11 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
     problems = [problem for problem in board.problems if problem.step == trigger["id"]]
     fields = setup_fields(trigger["type"], kind.Config, trigger.get("config") or {}, offer_for(board)) if kind else []
     panel = Panel(
-        id=trigger["id"], name=trigger_label(trigger), kind=kind, owner=trigger, fields=with_problems(fields, problems),
+        id=trigger["id"],
+        name=trigger_label(trigger),
+        kind=kind,
+        owner=trigger,
+        fields=with_problems(fields, problems),
         address=_address(board, trigger),
     )
     return _counted(panel, problems)
@@ -167,7 +181,9 @@ def _counted(panel: Panel, problems: list[Problem]) -> Panel:
     in_safety = [problem for problem in problems if any(lies_in(problem.field, name) for name in SAFETY_FIELDS)]
     in_setup = [problem for problem in problems if problem not in in_safety]
     blocking = [problem for problem in in_setup if not problem.warning]
-    parts = [one.name + ("+" if one.more else "") for one in panel.fields] + [f"{lane.id}{lane.index}" for lane in panel.lanes]
+    parts = [one.name + ("+" if one.more else "") for one in panel.fields] + [
+        f"{lane.id}{lane.index}" for lane in panel.lanes
+    ]
     values = {
         "general": elsewhere(shown, in_setup),
         "setup_problems": len(blocking),
@@ -188,8 +204,14 @@ def _lanes(step: dict[str, Any], problems: list[Problem], names: dict[str, Any])
         label, *rules = with_problems(fields, problems)
         removable = len(branches) > (2 if condition else 1) and not (condition and index == last)
         lane = LaneFields(
-            branch["id"], index, label, rules[0] if rules else None, _lane_title(condition, index, last),
-            lead=f"Take the {word} lane when", removable=removable, movable=removable,
+            branch["id"],
+            index,
+            label,
+            rules[0] if rules else None,
+            _lane_title(condition, index, last),
+            lead=f"Take the {word} lane when",
+            removable=removable,
+            movable=removable,
             verdict=verdict(f"verdict-{index}", branch.get("when"), names) if rules else None,
         )
         found.append(lane)
@@ -206,7 +228,9 @@ def _lane_title(condition: bool, index: int, last: int) -> str:
 
 def offer_for(board: Board) -> Offer:
     """Connections belong to the flow's team: another team's must not even be named."""
-    rows = Credential.objects.filter(team_id=board.workflow.team_id).order_by("name").values_list("name", "kind", "config")
+    rows = (
+        Credential.objects.filter(team_id=board.workflow.team_id).order_by("name").values_list("name", "kind", "config")
+    )
     connections = tuple((name, kind, _about(config)) for name, kind, config in rows)
     try:
         url = reverse("connections")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 def longest_common(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    """The longest common subsequence of two orders, each without repeats: what needs not move when one becomes the other.
+    """The longest common subsequence of two orders, each without repeats: what needs not move when one becomes the
+    other.
 
     The longest rising run of places, by patience sorting: n log n, for flows of thousands of steps.
     """

@@ -16,14 +16,19 @@ from .editing.places import label_of
 TEST_KEY = "test"
 
 
-def start_test(workflow: Workflow, definition: dict[str, Any], *, trigger_key: str, input: dict[str, Any], user: Any) -> Started:
+def start_test(
+    workflow: Workflow, definition: dict[str, Any], *, trigger_key: str, input: dict[str, Any], user: Any
+) -> Started:
     """A run of exactly this draft. Raises DefinitionError when it has problems that block."""
     version = snapshot(workflow, definition, user=user)
     return start(version, trigger_key=trigger_key, input=input, user=user, test=True)
 
 
-def start_step_test(workflow: Workflow, definition: dict[str, Any], step_id: str, names: Mapping[str, Any], *, user: Any) -> Started:
-    """A run of this step alone, with its config as the sample data fills it in, once. Raises ExpressionError, ValueError."""
+def start_step_test(
+    workflow: Workflow, definition: dict[str, Any], step_id: str, names: Mapping[str, Any], *, user: Any
+) -> Started:
+    """A run of this step alone, with its config as the sample data fills it in, once. Raises ExpressionError,
+    ValueError."""
     step = find(definition, step_id)
     if step is None:
         raise ValueError("There is no such step any more.")
@@ -42,7 +47,9 @@ def start_step_test(workflow: Workflow, definition: dict[str, Any], step_id: str
         ],
     }
     trigger = names.get("trigger")
-    return start_test(workflow, alone, trigger_key=TEST_KEY, input=trigger if isinstance(trigger, dict) else {}, user=user)
+    return start_test(
+        workflow, alone, trigger_key=TEST_KEY, input=trigger if isinstance(trigger, dict) else {}, user=user
+    )
 
 
 def literal(value: Any) -> Any:

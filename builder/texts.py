@@ -18,10 +18,11 @@ from runtime.triggers import trigger_kinds
 
 from .fields import EXPRESSIONS, TEMPLATES, config_fields
 
+
 @dataclass(frozen=True, slots=True)
 class Text:
-    """`field` is dotted from the step (`config.json.email`, `branches.0.when`); `owner` is a step or trigger id, or empty
-    for the workflow itself. `kind` is `expression` or `template`."""
+    """`field` is dotted from the step (`config.json.email`, `branches.0.when`); `owner` is a step or trigger id, or
+    empty for the workflow itself. `kind` is `expression` or `template`."""
 
     owner: str
     field: str

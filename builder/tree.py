@@ -37,7 +37,9 @@ def _root(source: Source) -> Branch:
         inner = (*_children("trigger.body", shape.fields["body"], 0), *_rest(shape))
     else:
         inner = _children(path, shape, 0)
-    return Branch(path, source.name, "" if inner else _value(shape), "" if inner else shape.type, inner, source.type, source.maybe)
+    return Branch(
+        path, source.name, "" if inner else _value(shape), "" if inner else shape.type, inner, source.type, source.maybe
+    )
 
 
 def _rest(shape: Shape) -> tuple[Branch, ...]:
@@ -80,5 +82,3 @@ def short(value: Any) -> str:
     else:
         text = json.dumps(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-

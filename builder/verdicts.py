@@ -34,7 +34,11 @@ def verdict(element: str, expression: str | None, names: Mapping[str, Any]) -> V
         found = _value(expression, names)
         return Verdict(element, f"With the sample data this is {_word(found)}." if isinstance(found, bool) else "")
     several = sum(1 for _ in rules.each()) > 1
-    told = [line for number, rule in enumerate(rules.each(), start=1) if (line := _told(rule, names, number if several else 0))]
+    told = [
+        line
+        for number, rule in enumerate(rules.each(), start=1)
+        if (line := _told(rule, names, number if several else 0))
+    ]
     return Verdict(element, ". ".join(told[:MOST_RULES]))
 
 
@@ -64,7 +68,13 @@ def _right(rule: Rule, names: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quoted(value: Any) -> str:
-    return f"“{short(value)}”" if isinstance(value, str) else short(value) if isinstance(value, (list, dict)) else to_text(value)
+    return (
+        f"“{short(value)}”"
+        if isinstance(value, str)
+        else short(value)
+        if isinstance(value, (list, dict))
+        else to_text(value)
+    )
 
 
 def _value(expression: str, names: Mapping[str, Any]) -> Any:

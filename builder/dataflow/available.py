@@ -18,7 +18,8 @@ NO_SAMPLES = Samples()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One root of the tree. `path` is how expressions name it; `maybe` says that it is only there if its lane was taken."""
+    """One root of the tree. `path` is how expressions name it; `maybe` says that it is only there if its lane was
+    taken."""
 
     path: str
     name: str
@@ -30,14 +31,20 @@ class Source:
 def available_at(definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES) -> list[Source]:
     """The trigger, the innermost loop's item, the steps that have run before this one, and the run itself."""
     outputs, places = output_shapes(definition, samples), Places.of(definition)
-    sources = [Source("trigger", trigger_name(definition), _trigger_type(definition), trigger_shape(definition, samples))]
+    sources = [
+        Source("trigger", trigger_name(definition), _trigger_type(definition), trigger_shape(definition, samples))
+    ]
     for loop in places.loops(step_id)[-1:]:
         item = item_shape(loop, names_at(definition, loop["id"], samples))
-        sources.append(Source("loop", label_of(loop), "loop", Shape("group", {"item": item, "index": of_sample(0)}, closed=True)))
+        sources.append(
+            Source("loop", label_of(loop), "loop", Shape("group", {"item": item, "index": of_sample(0)}, closed=True))
+        )
     for target in places.ways:
         seen, step = places.seen(step_id, target), places.step(target)
         if seen.reach in USABLE and step and not step.get("off") and _says_something(step, outputs[target]):
-            source = Source(f"steps.{target}.output", label_of(step), step["type"], outputs[target], seen.reach is Reach.MAYBE)
+            source = Source(
+                f"steps.{target}.output", label_of(step), step["type"], outputs[target], seen.reach is Reach.MAYBE
+            )
             sources.append(source)
     return [*sources, *_about_the_run(definition)]
 

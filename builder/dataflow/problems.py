@@ -99,16 +99,24 @@ class Checker:
                 return _problem(text, "This is made when the run starts: no step has run yet. Use the trigger.")
             case Reach.LATER:
                 own = step["id"] == text.owner
-                return _problem(text, "This step has no output before it has run." if own else f"“{name}” runs later than this.")
+                return _problem(
+                    text, "This step has no output before it has run." if own else f"“{name}” runs later than this."
+                )
             case Reach.OTHER_LANE:
-                return _problem(text, f"“{name}” is in another lane of “{label_of(box or {})}”, which is not taken together with this one.")
+                return _problem(
+                    text,
+                    f"“{name}” is in another lane of “{label_of(box or {})}”, not taken together with this one.",
+                )
             case Reach.ALONGSIDE:
                 return _problem(text, f"“{name}” runs in another lane at the same time. Use it after the lanes join.")
             case Reach.INSIDE_LOOP:
-                return _problem(text, f"“{name}” is inside “{label_of(box or {})}”. Outside only the loop's own output is there: collect it.")
+                return _problem(
+                    text,
+                    f"“{name}” is inside “{label_of(box or {})}”. Outside, only what the loop collects is there.",
+                )
             case Reach.MAYBE if not guarded and box:
                 lane = lane_label(box, seen.lane)
-                words = f"“{name}” runs only in the lane {lane} of “{label_of(box)}”. Say what to use otherwise, with .orValue(…)."
+                words = f"“{name}” runs only in the lane {lane} of “{label_of(box)}”. Say what else, with .orValue(…)."
                 return _problem(text, words, warning=True)
         if step.get("off") and not guarded:
             return _problem(text, f"“{name}” is turned off and gives nothing.")
@@ -126,7 +134,9 @@ class Checker:
         if guess is None and len(inner.fields) == 1:
             guess = next(iter(inner.fields))
         words = f"{name} returns no “{missing}”." if base[0] == "steps" else f"{name} has no “{missing}”."
-        return _problem(text, words, _instead([*way, missing], [*way, guess] if guess else None), warning=not inner.closed)
+        return _problem(
+            text, words, _instead([*way, missing], [*way, guess] if guess else None), warning=not inner.closed
+        )
 
     def loop(self, text: Text, rest: Path, guarded: bool) -> Problem | None:
         around = self.places.loops(text.owner, inside=text.field in (*AT_END, "config.while"))
@@ -145,7 +155,13 @@ class Checker:
             return ANY
         if written(path) != source:
             return ANY
-        base = self.trigger if path[0] == "trigger" else self.outputs.get(str(path[1]), ANY) if len(path) > 2 and path[0] == "steps" else ANY
+        base = (
+            self.trigger
+            if path[0] == "trigger"
+            else self.outputs.get(str(path[1]), ANY)
+            if len(path) > 2 and path[0] == "steps"
+            else ANY
+        )
         rest = path[1:] if path[0] == "trigger" else path[3:]
         found, followed = base.at(rest)
         return found.item or ANY if followed == len(rest) else ANY

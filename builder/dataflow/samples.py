@@ -46,7 +46,9 @@ def _of_trigger(trigger: dict[str, Any]) -> Shape:
         case "manual":
             fields = [one for one in config.get("fields") or [] if isinstance(one, dict) and one.get("id")]
             body = of_sample((sample or {}).get("body") or {})
-            return group(body=Shape("group", {one["id"]: body.fields.get(one["id"], TEXT) for one in fields}, closed=True))
+            return group(
+                body=Shape("group", {one["id"]: body.fields.get(one["id"], TEXT) for one in fields}, closed=True)
+            )
         case "schedule":
             return group(scheduled_at=TEXT, occurrence=TEXT)
         case "api":
@@ -111,7 +113,6 @@ def _computed(value: Any, names: Mapping[str, Any]) -> Shape:
         return ANY
 
 
-
 def _loop(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
     results = {"results": EMPTY_LIST} if config.get("collect") else {}
     return group(count=NUMBER, succeeded=NUMBER, failed=NUMBER, **results)
@@ -119,7 +120,11 @@ def _loop(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
 
 HTTP = group(status=NUMBER, headers=Shape("group"), body=ANY)
 APPROVAL = group(
-    decision=Shape("text", about="approved, rejected or expired"), by=TEXT, comment=TEXT, form=Shape("group"), at=TEXT,
+    decision=Shape("text", about="approved, rejected or expired"),
+    by=TEXT,
+    comment=TEXT,
+    form=Shape("group"),
+    at=TEXT,
     decisions=EMPTY_LIST,
 )
 EMAIL = group(to=Shape("list", item=TEXT), cc=Shape("list", item=TEXT), subject=TEXT)
@@ -145,5 +150,3 @@ def item_shape(step: dict[str, Any], names: Mapping[str, Any]) -> Shape:
     except (ExpressionError, ValueError):
         return ANY
     return of_sample(found[0]) if isinstance(found, list) and found else ANY
-
-

@@ -99,7 +99,9 @@ class Places:
         return found
 
 
-def _collect(steps: list[Step], parent: str, lane: str, above: tuple[Link, ...], ways: dict[str, tuple[Link, ...]]) -> None:
+def _collect(
+    steps: list[Step], parent: str, lane: str, above: tuple[Link, ...], ways: dict[str, tuple[Link, ...]]
+) -> None:
     for index, step in enumerate(steps):
         way = (*above, Link(parent, lane, index, step))
         ways.setdefault(step["id"], way)

@@ -14,8 +14,8 @@ MOST_FIELDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`type` is a word for the screen: text, number, yes/no, list, group, empty, any. A `closed` group has these fields and
-    no others; an open one is only known by a sample. `item` is what a list holds."""
+    """`type` is a word for the screen: text, number, yes/no, list, group, empty, any. A `closed` group has these
+    fields and no others; an open one is only known by a sample. `item` is what a list holds."""
 
     type: str = "any"
     fields: Mapping[str, Shape] = field(default_factory=dict)
@@ -40,7 +40,15 @@ class Shape:
 
 
 ANY = Shape()
-_WORDS = {"string": "text", "integer": "number", "number": "number", "boolean": "yes/no", "array": "list", "object": "group", "null": "empty"}
+_WORDS = {
+    "string": "text",
+    "integer": "number",
+    "number": "number",
+    "boolean": "yes/no",
+    "array": "list",
+    "object": "group",
+    "null": "empty",
+}
 
 
 def of_sample(value: Any, depth: int = 0) -> Shape:
@@ -57,7 +65,11 @@ def of_sample(value: Any, depth: int = 0) -> Shape:
         case list():
             return Shape("list", item=of_sample(value[0], depth + 1) if value and depth < 8 else None, sample=value)
         case dict():
-            inner = {key: of_sample(item, depth + 1) for key, item in list(value.items())[:MOST_FIELDS]} if depth < 8 else {}
+            inner = (
+                {key: of_sample(item, depth + 1) for key, item in list(value.items())[:MOST_FIELDS]}
+                if depth < 8
+                else {}
+            )
             return Shape("group", inner, sample=value)
     return ANY
 
@@ -89,7 +101,9 @@ def merged(declared: Shape, sample: Any) -> Shape:
     if declared.type == "any":
         return replace(seen, about=declared.about)
     if declared.type == "group" and seen.type == "group":
-        inner = {key: merged(shape, sample[key] if key in sample else MISSING) for key, shape in declared.fields.items()}
+        inner = {
+            key: merged(shape, sample[key] if key in sample else MISSING) for key, shape in declared.fields.items()
+        }
         if not declared.closed:
             inner |= {key: shape for key, shape in seen.fields.items() if key not in inner}
         return replace(declared, fields=inner, sample=sample)

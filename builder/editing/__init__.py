@@ -1,7 +1,7 @@
 """Editing, without storage and without a screen: a definition and an operation give a new definition.
 
-`apply` is the only way in. An operation is JSON, `{"op": "insert", "type": "delay", "place": {...}}`; the functions that
-answer to each `op` stand in `steps`, `lanes`, `triggers` and `settings`, and say what keys they read.
+`apply` is the only way in. An operation is JSON, `{"op": "insert", "type": "delay", "place": {...}}`; the functions
+that answer to each `op` stand in `steps`, `lanes`, `triggers` and `settings`, and say what keys they read.
 """
 
 from __future__ import annotations

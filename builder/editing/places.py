@@ -18,7 +18,8 @@ class EditError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What an operation gave. `label` names it for undo ("Add Delay"), `focus` is the step or trigger to select next."""
+    """What an operation gave. `label` names it for undo ("Add Delay"), `focus` is the step or trigger to select
+    next."""
 
     definition: dict[str, Any]
     label: str

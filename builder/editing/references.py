@@ -56,5 +56,10 @@ def _ids(part: list[Token], names: Mapping[str, str]) -> Iterator[Token]:
         if token.kind != "name" or token.value not in ROOTS or before == ".":
             continue
         rest = [one for one in part[index + 1 : index + 4] if one.value != "?"]
-        if len(rest) > 1 and rest[0].value in (".", "[") and rest[1].kind in ("name", "string") and rest[1].value in names:
+        if (
+            len(rest) > 1
+            and rest[0].value in (".", "[")
+            and rest[1].kind in ("name", "string")
+            and rest[1].value in names
+        ):
             yield rest[1]

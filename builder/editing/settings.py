@@ -21,7 +21,8 @@ def configure_workflow(definition: dict[str, Any], operation: dict[str, Any]) ->
 
 
 def replace(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """`definition`: all of it, as an import or a restored version brings it. Checked for problems, not for permission."""
+    """`definition`: all of it, as an import or a restored version brings it. Checked for problems, not for
+    permission."""
     new = operation["definition"]
     if not isinstance(new, dict) or not isinstance(new.get("steps", []), list):
         raise EditError("That is not a definition.")

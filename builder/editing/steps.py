@@ -95,8 +95,8 @@ def unwrap(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
 
 
 def configure(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """`step`, `set`: dotted field -> value, None to remove it. With `follow`, an id made from the old name follows a new
-    name. `label` may name the edit."""
+    """`step`, `set`: dotted field -> value, None to remove it. With `follow`, an id made from the old name follows a
+    new name. `label` may name the edit."""
     draft = copied(definition)
     step = step_of(draft, operation["step"])
     old_name = label_of(step)

@@ -1,4 +1,5 @@
-"""Rules (a value, a comparison, another value; all or any) <-> an expression. What rules cannot say stays an expression."""
+"""Rules (a value, a comparison, another value; all or any) <-> an expression. What rules cannot say stays an
+expression."""
 
 from __future__ import annotations
 
@@ -130,7 +131,11 @@ def _right(text: str, row: int) -> str:
         inner = stripped[2:-2].strip()
         if _parsed(inner) is None:
             raise RuleError(row, "The value to compare with is not an expression that can be read.")
-        return inner if isinstance(_parsed(inner), (syntax.Name, syntax.Select, syntax.Index, syntax.Call)) else f"({inner})"
+        return (
+            inner
+            if isinstance(_parsed(inner), (syntax.Name, syntax.Select, syntax.Index, syntax.Call))
+            else f"({inner})"
+        )
     if "{{" in stripped:
         raise RuleError(row, "Compare with text or with one value, not with both in one field.")
     return json.dumps(from_text(text.strip()), ensure_ascii=False)
@@ -167,8 +172,11 @@ def _rules(node: syntax.Node, source: str, depth: int = 0) -> Rules | None:
 
 def _rule(node: syntax.Node, source: str) -> Rule | None:
     match node:
-        case syntax.Binary(operator=("==" | ">") as operator, left=syntax.Call(function="size", target=None, arguments=(inner,)),
-                           right=syntax.Literal(value=0)):
+        case syntax.Binary(
+            operator=("==" | ">") as operator,
+            left=syntax.Call(function="size", target=None, arguments=(inner,)),
+            right=syntax.Literal(value=0),
+        ):
             return Rule(_slice(inner, source), "empty" if operator == "==" else "not empty")
         case syntax.Binary(operator=operator, left=left, right=right) if operator in SYMBOLS or operator == "in":
             return Rule(_slice(left, source), operator, _shown(right, source))
@@ -207,7 +215,11 @@ def _shown(node: syntax.Node, source: str) -> str:
 
 
 def _slice(node: syntax.Node, source: str) -> str:
-    return source[node.start : node.end]
+    """As it is written, without brackets around all of it: composing puts them back where they are needed."""
+    written = source[node.start : node.end]
+    while written.startswith("(") and written.endswith(")") and _parsed(written[1:-1]) is not None:
+        written = written[1:-1].strip()
+    return written
 
 
 def _parsed(expression: str) -> syntax.Node | None:

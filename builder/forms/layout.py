@@ -14,7 +14,8 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Fields of which exactly one is set: shown as a choice. `starts` are the values that a fresh choice begins with."""
+    """Fields of which exactly one is set: shown as a choice. `starts` are the values that a fresh choice begins
+    with."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -63,7 +64,9 @@ LAYOUTS: dict[str, Layout] = {
     "callback": Layout(first=("expires",)),
     "loop": Layout(
         first=("items", "while", "concurrency", "max", "collect"),
-        either=Either(("items", "while"), ("For each item", "While"), ("trigger.body.items", "loop.index < 10"), "Repeat"),
+        either=Either(
+            ("items", "while"), ("For each item", "While"), ("trigger.body.items", "loop.index < 10"), "Repeat"
+        ),
         when={
             "concurrency": lambda config: config.get("while") is None,
             "max": lambda config: config.get("while") is not None,

@@ -1,4 +1,5 @@
-"""JSON values as people type them: `42` is a number, `true` is true, `"42"` in quotes is text, all else is text as it stands."""
+"""JSON values as people type them: `42` is a number, `true` is true, `"42"` in quotes is text, all else is text as it
+stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Safety & retries tab: what happens when a call is interrupted, how often it is tried, and what a failure causes."""
+"""The Safety & retries tab: what happens when a call is interrupted, how often it is tried, and what a failure
+causes."""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ REPEAT, CHECK, ASK = "repeat", "check", "ask"
 ON_ERROR = {"fail": "Fail the run", "continue": "Go on without its output", "lane": "Run an error lane"}
 LONGEST_ATTEMPTS = 100
 
-HAPPENED = ConfigField("happened", "condition", "It happened when", "`response` is the answer: its status, headers and body.")
-OUTPUT = ConfigField("output", "expression", "Output, if it happened", "Empty: the check's answer.", ("response.body",), nullable=True)
+HAPPENED = ConfigField(
+    "happened", "condition", "It happened when", "`response` is the answer: its status, headers and body."
+)
+OUTPUT = ConfigField(
+    "output", "expression", "Output, if it happened", "Empty: the check's answer.", ("response.body",), nullable=True
+)
 AFTER = ConfigField("after", "duration", "Ask no sooner than", default="30s")
 CHECK_SPECS = {"happened": HAPPENED, "output": OUTPUT, "after": AFTER}
 CHECK_REQUEST = ("connection", "method", "url")
@@ -138,7 +143,11 @@ def latest_times(policy: RetryPolicy) -> list[float]:
 
 
 def told(policy: RetryPolicy) -> str:
-    return "Attempts at the latest after " + ", ".join(in_words(time) for time in latest_times(policy)[:8]) + ", then it gives up"
+    return (
+        "Attempts at the latest after "
+        + ", ".join(in_words(time) for time in latest_times(policy)[:8])
+        + ", then it gives up"
+    )
 
 
 def in_words(seconds: float) -> str:

@@ -12,9 +12,15 @@ FIELDS = {
     "name": ConfigField("name", "string", "Name", required=True, longest=200),
     "description": ConfigField("description", "prose", "Description", "What it does, for those who come after you."),
     "title": ConfigField(
-        "title", "text", "Runs are called", "Shown in lists and mails. Made when the run starts.", ("{{ trigger.body.company }}",)
+        "title",
+        "text",
+        "Runs are called",
+        "Shown in lists and mails. Made when the run starts.",
+        ("{{ trigger.body.company }}",),
     ),
-    "search": ConfigField("search", "expressions", "Runs are found by", "Each value can be searched for among the runs."),
+    "search": ConfigField(
+        "search", "expressions", "Runs are found by", "Each value can be searched for among the runs."
+    ),
 }
 
 

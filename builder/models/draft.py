@@ -10,8 +10,8 @@ from .json_in_order import JsonInOrder
 
 
 class Draft(models.Model):
-    """One per workflow. `revision` is the number of the newest Revision, and the lock: an edit names the revision that it
-    was made on, and is refused on any other."""
+    """One per workflow. `revision` is the number of the newest Revision, and the lock: an edit names the revision
+    that it was made on, and is refused on any other."""
 
     workflow = models.OneToOneField("runtime.Workflow", models.CASCADE, primary_key=True, related_name="draft")
     revision = models.IntegerField(default=1)
@@ -30,8 +30,8 @@ class Revision(models.Model):
     """A definition as it was after one edit, never changed afterwards. Undo and redo are edits too: they write a new
     revision with an old definition, so that numbers only grow and nothing that was ever saved is lost.
 
-    `undo` and `redo` are the numbers of the revisions that those would bring back. `key` is the editor's own name for the
-    edit: one that is sent again after a lost reply is recognised by it.
+    `undo` and `redo` are the numbers of the revisions that those would bring back. `key` is the editor's own name for
+    the edit: one that is sent again after a lost reply is recognised by it.
     """
 
     draft = models.ForeignKey(Draft, models.CASCADE, related_name="revisions")

@@ -1,5 +1,5 @@
-"""JSON that keeps the order of its keys. `jsonb` sorts them by length, and people would find the rows that they wrote in
-another order than they wrote them."""
+"""JSON that keeps the order of its keys. `jsonb` sorts them by length, and people would find the rows that they wrote
+in another order than they wrote them."""
 
 from __future__ import annotations
 

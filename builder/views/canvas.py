@@ -93,7 +93,8 @@ def picker(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`, `owner`).
+    """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`,
+    `owner`).
 
     Answers with the parts of the page that changed; 409 when the draft has moved on, with ways out; 422 when the
     operation cannot be applied.
@@ -124,7 +125,8 @@ def redo(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def status(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asked for while the page is open: 204 while the draft is where the page has it, otherwise a notice of who moved it."""
+    """Asked for while the page is open: 204 while the draft is where the page has it, otherwise a notice of who moved
+    it."""
     workflow = get_workflow(request.user, pk)
     draft = drafts.load(workflow)
     if draft.revision <= _revision(request.GET):
@@ -154,11 +156,17 @@ def _operation(post: QueryDict, draft: Draft) -> dict[str, Any]:
     return operation
 
 
-def _edited(request: HttpRequest, workflow: Workflow, saved: Saved, operation: dict[str, Any], announce: str = "") -> HttpResponse:
+def _edited(
+    request: HttpRequest, workflow: Workflow, saved: Saved, operation: dict[str, Any], announce: str = ""
+) -> HttpResponse:
     """The changed parts, out of band; an event tells the page the new revision and what to select."""
     board = Board(workflow, saved.draft)
     asked = request.POST.get("open")
-    opened = saved.focus if asked and operation.get("step") == asked and operation["op"] in ("configure", "rename") else asked
+    opened = (
+        saved.focus
+        if asked and operation.get("step") == asked and operation["op"] in ("configure", "rename")
+        else asked
+    )
     shown = panel_for(board, opened, request.POST.get("tab", "setup")) if opened is not None else None
     context = {
         **_context(request, board),
@@ -183,7 +191,9 @@ def _field_refused(request: HttpRequest, board: Board, wrong: FieldError) -> Htt
     """What was typed is no value: it stays in the field, unsaved, with the reason beside it."""
     context = {"name": request.POST.get("field", ""), "message": str(wrong), "row": wrong.row}
     response = render(request, "canvas/field_refused.html", context)
-    return trigger_client_event(response, "draft:refused", {"field": context["name"], "message": str(wrong), "row": wrong.row})
+    return trigger_client_event(
+        response, "draft:refused", {"field": context["name"], "message": str(wrong), "row": wrong.row}
+    )
 
 
 def _refused(request: HttpRequest, message: str) -> HttpResponse:
@@ -230,7 +240,6 @@ def _asked_panel(request: HttpRequest, board: Board) -> Panel | None:
 def _revision(data: QueryDict) -> int:
     text = data.get("revision", "")
     return int(text) if text.isdigit() and len(text) < 10 else -1
-
 
 
 urlpatterns = [

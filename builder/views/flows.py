@@ -67,7 +67,9 @@ def flow_import(request: HttpRequest) -> HttpResponse:
         definition = loads_strict(file.read(), root="file")
         if not isinstance(definition, dict):
             raise EditError("The file holds no flow.")
-        workflow = make_flow(team, str(definition.get("name") or "Imported flow"), user=request.user, definition=definition)
+        workflow = make_flow(
+            team, str(definition.get("name") or "Imported flow"), user=request.user, definition=definition
+        )
     except (BadJson, EditError) as wrong:
         messages.error(request, f"Nothing was imported. {wrong}")
         return redirect("flows")

@@ -91,7 +91,9 @@ def run_now(request: HttpRequest, pk: int) -> HttpResponse:
     board = Board.of(get_workflow(request.user, pk, Role.OPERATOR))
     live = board.live
     definition = live.definition if live else {}
-    triggers = [one for one in definition.get("triggers") or [] if one["type"] == "manual"] or definition.get("triggers") or []
+    triggers = (
+        [one for one in definition.get("triggers") or [] if one["type"] == "manual"] or definition.get("triggers") or []
+    )
     if request.method != "POST" or live is None or board.workflow.paused:
         return _ask(request, board, definition, triggers, test=False)
     try:
@@ -106,7 +108,9 @@ def run_now(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _input(request: HttpRequest, triggers: list[dict[str, Any]]) -> tuple[str, dict[str, Any], dict[str, str]]:
     """(trigger key, the run's input, what is wrong by field). Raises BadJson."""
-    chosen = next((one for one in triggers if one["id"] == request.POST.get("trigger")), triggers[0] if triggers else None)
+    chosen = next(
+        (one for one in triggers if one["id"] == request.POST.get("trigger")), triggers[0] if triggers else None
+    )
     if chosen is None:
         return BY_HAND, {"body": {}}, {}
     if chosen["type"] == "manual":
@@ -121,10 +125,19 @@ def _input(request: HttpRequest, triggers: list[dict[str, Any]]) -> tuple[str, d
 
 
 def _ask(
-    request: HttpRequest, board: Board, definition: dict[str, Any], triggers: list[dict[str, Any]], *, test: bool,
-    wrong: Mapping[str, str] = {}, message: str = "", status: int = 200,  # noqa: B006 - never changed
+    request: HttpRequest,
+    board: Board,
+    definition: dict[str, Any],
+    triggers: list[dict[str, Any]],
+    *,
+    test: bool,
+    wrong: Mapping[str, str] = {},
+    message: str = "",
+    status: int = 200,  # noqa: B006 - never changed
 ) -> HttpResponse:
-    chosen = next((one for one in triggers if one["id"] == request.POST.get("trigger")), triggers[0] if triggers else None)
+    chosen = next(
+        (one for one in triggers if one["id"] == request.POST.get("trigger")), triggers[0] if triggers else None
+    )
     sample = sample_of(trigger_shape({**definition, "triggers": [chosen] if chosen else []}, board.samples))
     body = sample.get("body") if isinstance(sample, dict) and sample is not MISSING else None
     fields = (chosen.get("config") or {}).get("fields") or [] if chosen and chosen["type"] == "manual" else []
@@ -134,7 +147,9 @@ def _ask(
         "test": test,
         "trigger": chosen,
         "triggers": [{"id": one["id"], "label": trigger_label(one)} for one in triggers],
-        "fields": [{**field, "value": request.POST.get(field["id"], ""), "wrong": wrong.get(field["id"])} for field in fields],
+        "fields": [
+            {**field, "value": request.POST.get(field["id"], ""), "wrong": wrong.get(field["id"])} for field in fields
+        ],
         "body": request.POST.get("body") or json.dumps(body if body is not None else {}, indent=2, ensure_ascii=False),
         "message": message,
         "url": reverse("flow_test_run" if test else "flow_run_now", args=[board.workflow.pk]),

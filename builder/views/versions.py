@@ -52,7 +52,9 @@ def publish_flow(request: HttpRequest, pk: int) -> HttpResponse:
 def _publish(workflow: Workflow, revision: int, request: HttpRequest) -> Version:
     """Exactly the revision that was shown: nobody's draft is published by somebody who has not seen it."""
     draft = drafts.locked(workflow, revision)
-    return publish(workflow, draft.definition, note=request.POST.get("note", "").strip()[:LONGEST_NOTE], user=request.user)
+    return publish(
+        workflow, draft.definition, note=request.POST.get("note", "").strip()[:LONGEST_NOTE], user=request.user
+    )
 
 
 def _publish_context(board: Board) -> dict[str, Any]:
@@ -92,13 +94,16 @@ def _with_runs(rows: list[Version]) -> list[dict[str, Any]]:
     counted = []
     for version in rows:
         runs = Run.objects.filter(version=version, test=False)
-        counted.append({"version": version, "runs": runs[:1000].count(), "open": runs.filter(state__in=UNFINISHED)[:1000].count()})
+        counted.append(
+            {"version": version, "runs": runs[:1000].count(), "open": runs.filter(state__in=UNFINISHED)[:1000].count()}
+        )
     return counted
 
 
 @require_safe
 def version(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """One version on the canvas, to look at; with what changed from the one before it, or a step as it was published."""
+    """One version on the canvas, to look at; with what changed from the one before it, or a step as it was
+    published."""
     workflow, found = _found(request, pk, number, Role.VIEWER)
     step = find(found.definition, request.GET.get("step", ""))
     before = Version.objects.filter(workflow=workflow, number__lt=number).order_by("-number").first()

@@ -107,7 +107,12 @@ def braced(expression: Any) -> str:
 def _shown(item: Rule | Rules) -> dict[str, Any]:
     if isinstance(item, Rules):
         return {"group": True, "match": item.match, "rules": [_shown(rule) for rule in item.each()]}
-    return {"left": braced(item.left), "comparison": item.comparison, "right": item.right, "alone": item.comparison in ALONE}
+    return {
+        "left": braced(item.left),
+        "comparison": item.comparison,
+        "right": item.right,
+        "alone": item.comparison in ALONE,
+    }
 
 
 WIDGETS = (Expression(), Condition())

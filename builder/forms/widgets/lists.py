@@ -19,7 +19,12 @@ class Lines(Widget):
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
         lines = value if isinstance(value, list) else []
-        return {"rows": [str(line) for line in lines], "templates": self.templates, "noun": self.noun, "placeholder": self.placeholder}
+        return {
+            "rows": [str(line) for line in lines],
+            "templates": self.templates,
+            "noun": self.noun,
+            "placeholder": self.placeholder,
+        }
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         lines = [clean(line).strip() for line in post.getlist("value")]

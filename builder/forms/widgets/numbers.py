@@ -31,7 +31,9 @@ class Number(Widget):
         try:
             number = self.of(text)
         except ValueError:
-            raise FieldError("Write a whole number." if self.of is int else "Write a number, such as 12 or 3.5.") from None
+            raise FieldError(
+                "Write a whole number." if self.of is int else "Write a number, such as 12 or 3.5."
+            ) from None
         if number != number or number in (float("inf"), float("-inf")):
             raise FieldError("Write a number, such as 12 or 3.5.")
         if spec.minimum is not None and number < spec.minimum:

@@ -14,7 +14,14 @@ from ..base import FieldError, Offer, Widget
 from .outline import Json
 from .text import clean
 
-TYPES = {"string": "Text", "number": "Number", "integer": "Whole number", "boolean": "Yes or no", "list": "List of texts", "choice": "One of"}
+TYPES = {
+    "string": "Text",
+    "number": "Number",
+    "integer": "Whole number",
+    "boolean": "Yes or no",
+    "list": "List of texts",
+    "choice": "One of",
+}
 FORM_TYPES = {"text": "Text", "number": "Number", "choice": "Choice", "date": "Date", "checkbox": "Check box"}
 KNOWN = {"type", "description", "enum", "items"}
 
@@ -71,9 +78,17 @@ def schema_rows(schema: Any) -> list[dict[str, Any]] | None:
 def _row(name: str, inner: Any, required: bool) -> dict[str, Any] | None:
     if not isinstance(inner, dict) or set(inner) - KNOWN:
         return None
-    row = {"name": name, "type": inner.get("type"), "required": required, "description": inner.get("description", ""), "options": ""}
+    row = {
+        "name": name,
+        "type": inner.get("type"),
+        "required": required,
+        "description": inner.get("description", ""),
+        "options": "",
+    }
     if inner.get("enum") is not None:
-        if inner.get("type") not in (None, "string") or not all(isinstance(one, str) and "," not in one for one in inner["enum"]):
+        if inner.get("type") not in (None, "string") or not all(
+            isinstance(one, str) and "," not in one for one in inner["enum"]
+        ):
             return None
         return {**row, "type": "choice", "options": ", ".join(inner["enum"])}
     if inner.get("type") == "array":
@@ -103,7 +118,11 @@ class FormFields(Widget):
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
         fields = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
         rows = [{**one, "options": ", ".join(map(str, one.get("options") or []))} for one in fields]
-        return {"rows": rows, "types": FORM_TYPES, "blank": {"id": "", "label": "", "type": "text", "required": False, "options": ""}}
+        return {
+            "rows": rows,
+            "types": FORM_TYPES,
+            "blank": {"id": "", "label": "", "type": "text", "required": False, "options": ""},
+        }
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         columns = ("id", "label", "type", "required", "options")
