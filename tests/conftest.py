@@ -6,10 +6,12 @@ depends on nobody's variables. Only tests that use the database start it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,13 +45,29 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
+LONGEST_FIRST = ("e2e", "test_engine", "test_up", "test_access", "test_outside_runs")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright leaves an event loop running in this thread, in which no other can be started."""
-    items.sort(key=drives_a_browser)
+    """What takes longest first, so that no process is left with it alone at the end."""
+    items.sort(key=lambda item: next((n for n, name in enumerate(LONGEST_FIRST) if name in item.nodeid), len(LONGEST_FIRST)))
 
 
-def drives_a_browser(item: pytest.Item) -> bool:
-    return not {"page", "context", "browser"}.isdisjoint(getattr(item, "fixturenames", ()))
+@pytest.fixture(scope="session", autouse=True)
+def loops_beside_the_browser(monkeypatch_session: pytest.MonkeyPatch) -> None:
+    """Playwright leaves an event loop running in this thread, in which no other can be started: `asyncio.run` then takes
+    a thread of its own."""
+    plain = asyncio.run
+
+    def run(main: Any, **options: Any) -> Any:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return plain(main, **options)
+        with ThreadPoolExecutor(1) as threads:
+            return threads.submit(plain, main, **options).result()
+
+    monkeypatch_session.setattr(asyncio, "run", run)
 
 
 @pytest.fixture(scope="session", autouse=True)
