@@ -18,6 +18,7 @@ from runtime.models import Attempt, Frame, Run, StepResult, Wait
 from runtime.states import UNFINISHED, WaitKind
 
 from .runrows import Iteration, LoopPage, Rows, gathered
+from .unpriced import unpriced_scopes
 
 PER_PAGE = 10
 DEEPEST = 24
@@ -152,13 +153,13 @@ def _met(step: dict[str, Any], path: str, rows: Rows) -> _Loop | None:
 def _pages(
     run: Run, loops: list[_Loop], caught: list[str], wanted: Wanted
 ) -> Iterator[tuple[_Loop, LoopPage]]:
-    """The page of each loop. Three queries for all of them, and one more for a loop of which something failed."""
+    """The page of each loop. Four queries for all of them, and one more for a loop of which something failed."""
     bounds = {loop.path: _bounds(run, loop, caught, wanted) for loop in loops}
     scopes = [f"{path}[{index}]" for path, (_, opened, first, last) in bounds.items() for index in range(first, last)]
-    did, parked = _did(run, scopes, caught), _parked(run, scopes)
+    did, parked, unpriced = _did(run, scopes, caught), _parked(run, scopes), unpriced_scopes(run.pk, scopes)
     for loop in loops:
         total, opened, first, last = bounds[loop.path]
-        iterations = tuple(_iteration(run, loop, index, did, parked) for index in range(first, last))
+        iterations = tuple(_iteration(run, loop, index, did, parked, unpriced) for index in range(first, last))
         known = total if total is not None else _begun(loop, total)
         yield loop, LoopPage(
             total=total,
@@ -228,7 +229,9 @@ def _parked(run: Run, scopes: list[str]) -> dict[str, set[str]]:
     return found
 
 
-def _iteration(run: Run, loop: _Loop, index: int, did: dict[str, tuple], parked: dict[str, set[str]]) -> Iteration:
+def _iteration(
+    run: Run, loop: _Loop, index: int, did: dict[str, tuple], parked: dict[str, set[str]], unpriced: set[str]
+) -> Iteration:
     scope = f"{loop.path}[{index}]"
     started, ended, cost, failed = did.get(scope, (None, None, None, False))
     is_open = loop.frame is not None and not loop.ended and index in map(int, loop.frame.open)
@@ -241,4 +244,5 @@ def _iteration(run: Run, loop: _Loop, index: int, did: dict[str, tuple], parked:
         state = "attention" if WaitKind.PERSON in kinds else "waiting" if kinds else "running"
     else:
         state = "succeeded" if index < _begun(loop, loop.frame.total if loop.frame else None) or loop.ended else "queued"
-    return Iteration(index, state, started, None if is_open and state != "failed" else ended, cost)
+    ended = None if is_open and state != "failed" else ended
+    return Iteration(index, state, started, ended, cost, scope in unpriced)

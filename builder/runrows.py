@@ -49,6 +49,11 @@ class Place:
             return sum(known, Decimal())
         return self.result.cost if self.result else None
 
+    @property
+    def unpriced(self) -> bool:
+        """Whether a call used up tokens for which no price is known."""
+        return any(attempt.tokens_in is not None and attempt.cost is None for attempt in self.attempts)
+
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
@@ -59,6 +64,7 @@ class Iteration:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     cost: Decimal | None = None
+    unpriced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ class Node:
     attempts: int | None = None
     time: timedelta | None = None
     cost: Decimal | None = None
+    unpriced: bool = False
+    """Whether something under `cost` has no known price."""
     spans: list[Span] = field(default_factory=list)
     note: Note | None = None
     folded: bool | None = None
@@ -186,7 +188,8 @@ class _Maker:
         of = f" of {page.total:,}" if page.total else ""
         scope = f"{path}[{row.index}]"
         node = Node("iteration", scope, level, f"Iteration {row.index + 1:,}{of}", parent=path, index=row.index)
-        node.state, node.cost, node.folded = row.state, row.cost, row.index != page.opened
+        node.state, node.cost, node.unpriced = row.state, row.cost, row.unpriced
+        node.folded = row.index != page.opened
         steps = self.sequence(body, f"{scope}/", level + 1, scope) if row.index == page.opened else []
         if steps and row.state not in ("succeeded", "failed"):
             node.state = self.joined([step for step in steps if step.parent == scope])
@@ -207,7 +210,7 @@ class _Maker:
 
     def describe(self, node: Node, step: dict[str, Any], place: Place, below: list[Node], skipped: bool) -> None:
         node.state = self.state(step, place, [child for child in below if child.parent == node.path], skipped)
-        node.cost = place.cost
+        node.cost, node.unpriced = place.cost, place.unpriced
         started = place.started_at
         if step["type"] in ("parallel", "loop"):
             self.container(node, step, place, below)

@@ -102,6 +102,14 @@ def money(value: Decimal | float | str | None, places: int | None = None) -> str
 
 
 @register.filter
+def spent(cost: Decimal | float | str | None, unpriced: bool = False) -> str:
+    """What calls cost, "unknown" or "over $0.0041" where the price of some is not known. Nothing where none was made."""
+    if cost is None or cost == "":
+        return "unknown" if unpriced else ""
+    return f"over {money(cost)}" if unpriced else money(cost)
+
+
+@register.filter
 def count(value: Any) -> str:
     """ "48,213". Anything that is no number is returned as text."""
     try:

@@ -1,6 +1,6 @@
 /* <hf-confirm question="Cancel run 48,213?" text="…" yes="Cancel run" no="Keep running"> around a form:
    asks before the form is sent, be it by the browser or by htmx. Without script the form simply works.
-   only="[value=cancel]" asks for that button of the form alone. */
+   button="[value=cancel]" asks for that button of the form alone. */
 
 class Confirm extends HTMLElement {
   #agreed = false;
@@ -15,7 +15,7 @@ class Confirm extends HTMLElement {
       return;
     }
     const { target: form, submitter } = event;
-    if (this.hasAttribute("only") && !submitter?.matches(this.getAttribute("only"))) return;
+    if (this.hasAttribute("button") && !submitter?.matches(this.getAttribute("button"))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     this.#openDialog().addEventListener("close", ({ target: dialog }) => {

@@ -223,6 +223,21 @@ def test_values_are_shown_as_text_whatever_they_hold(client, operator, version):
         assert bad not in shown
 
 
+def test_a_cost_that_nobody_knows_is_called_so(client, operator, version):
+    run, partly, free = factories.run(version), factories.run(version, cost="0.0041"), factories.run(version)
+    factories.attempt(run, "qualify", 1, 1, 2, tokens_in=900, tokens_out=40)
+    factories.attempt(partly, "qualify", 1, 1, 2, tokens_in=900, tokens_out=40)
+    factories.attempt(partly, "qualify", 2, 3, 4, tokens_in=900, tokens_out=40, cost="0.0041")
+    factories.attempt(free, DEAL, 1, 1, 2)
+    for one, words in ((run, "unknown"), (partly, "over $0.0041")):
+        shown = page(client, one, step="qualify")
+        assert f"<dt>Cost</dt><dd>{words}</dd>" in shown and f'<td class="num nowrap">{words}</td>' in shown
+        assert "900 tokens in, 40 out · cost unknown" in shown
+    assert "unknown" not in page(client, free)
+    listed = client.get(reverse("runs")).content.decode()
+    assert [listed.count(f">{words}</td>") for words in ("unknown", "over $0.0041")] == [1, 1]
+
+
 def test_an_uncertain_attempt_offers_three_answers(client, operator, version):
     run = factories.run(version, state="attention")
     factories.attempt(run, DEAL, 1, 20, 22, "unknown", error="The worker was lost during the call.")

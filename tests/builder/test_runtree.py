@@ -31,7 +31,8 @@ def result(path: str, start: float, end: float, state: str = "succeeded", take: 
 
 def attempt(path: str, n: int, start: float, end: float | None, error: str | None = None, take: int = 1) -> SimpleNamespace:
     ended = None if end is None else at(end)
-    return SimpleNamespace(path=path, take=take, n=n, started_at=at(start), ended_at=ended, error=error, cost=None, outcome=None)
+    told = {"error": error, "cost": None, "tokens_in": None, "outcome": None}
+    return SimpleNamespace(path=path, take=take, n=n, started_at=at(start), ended_at=ended, **told)
 
 
 def wait(path: str, kind: str, start: float, due: float | None = None, state: str = "open", take: int = 1, **more: Any) -> SimpleNamespace:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from builder import access, runlist
 from builder.runlist import Filter, Page
 from builder.templatetags.states import SHOWN
+from builder.unpriced import unpriced_runs
 from runtime.models import Run
 from runtime.states import UNFINISHED
 
@@ -37,11 +38,11 @@ def run_list(request: HttpRequest) -> HttpResponse:
 
 
 def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[str, str]) -> dict[str, Any]:
-    standings = runlist.standings(page.runs)
+    standings, unpriced = runlist.standings(page.runs), unpriced_runs([run.pk for run in page.runs])
     address = reverse("runs")
     return {
         "chosen": chosen,
-        "rows": [row(run, standings[run.pk]) for run in page.runs],
+        "rows": [row(run, standings[run.pk], run.pk in unpriced) for run in page.runs],
         "states": [
             {
                 "label": SHOWN[state].word if state else "All",
@@ -64,7 +65,7 @@ def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[
     }
 
 
-def row(run: Run, standing: runlist.Standing) -> dict[str, Any]:
+def row(run: Run, standing: runlist.Standing, unpriced: bool) -> dict[str, Any]:
     dispatch = getattr(run, "dispatch", None)
     queued = run.state == "open" and dispatch is not None and dispatch.state == "ready"
     end = run.ended_at or timezone.now()
@@ -74,6 +75,7 @@ def row(run: Run, standing: runlist.Standing) -> dict[str, Any]:
         "dispatch": dispatch.state if dispatch is not None else "",
         "word": "Queued" if queued else "",
         "standing": standing,
+        "unpriced": unpriced,
         "took": max(0, int((end - run.created_at).total_seconds())) if run.state in UNFINISHED else end - run.created_at,
     }
 

@@ -19,6 +19,7 @@ from builder.runload import fingerprint, load
 from builder.runrows import Place
 from builder.runtree import Node, most_telling, tree
 from builder.templatetags.formats import display_name, duration
+from builder.unpriced import unpriced_runs
 from builder.waterfall import make_axis
 from runtime.clock import business_now
 from runtime.models import Approval, Run, Wait
@@ -86,6 +87,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "axis": axis,
         "ticks": [(tick.x, tick_word(tick.seconds, duration)) for tick in axis.ticks],
         "working": working_time(run),
+        "unpriced": bool(unpriced_runs([run.pk])),
         "may_act": access.can(request.user, access.OPERATOR, run.workflow.team_id),
         "may_decide": may_decide(request.user, run, rows.places.get(chosen.path)),
         "neighbours": neighbours(request, run),
