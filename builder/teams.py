@@ -10,6 +10,7 @@ from runtime.audit import record
 from runtime.models import Membership, Role, Team
 
 DEFAULT_TEAM = "Team"
+PRODUCT = "Holdfast"
 
 
 class LastAdministrator(Exception):
@@ -27,6 +28,11 @@ def ensure_default_team(user: Any) -> Team:
             team, _ = Team.objects.get_or_create(name=DEFAULT_TEAM)
             Membership.objects.get_or_create(user=user, team=team, defaults={"role": Role.ADMIN})
         return team
+
+
+def who_asks(team: Team) -> str:
+    """The name over pages for people from outside: the team's, once somebody has given it one."""
+    return PRODUCT if team.name == DEFAULT_TEAM else team.name
 
 
 @transaction.atomic

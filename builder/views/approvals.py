@@ -18,6 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from builder import access, questions
+from builder.teams import who_asks
 from builder.templatetags.formats import display_name
 from builder.views.runs.acts import back_to
 from runtime import acts, approvals
@@ -135,7 +136,7 @@ def question(request: HttpRequest, approval: Approval, recipient: Recipient | No
         "wait": approval.wait,
         "run": run,
         "recipient": recipient,
-        "organisation": run.workflow.team.name,
+        "organisation": who_asks(run.workflow.team),
         "status": status,
         "others": questions.others(approval, recipient),
         "fields": questions.form_fields(approval, request.POST, wrong),

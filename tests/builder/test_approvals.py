@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from runtime.models import Decision, LogLine, OutboxMessage, Wait
+from builder.teams import DEFAULT_TEAM
+from runtime.models import Decision, LogLine, OutboxMessage, Team, Wait
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +38,13 @@ def test_the_link_shows_what_is_asked_and_what_each_answer_causes(client, wait):
                   "This link is only for dana@example.com."):  # fmt: skip
         assert words in shown
     assert "<script" not in shown
+
+
+def test_the_link_is_headed_by_a_team_that_has_a_name_of_its_own(client, wait):
+    approval = factories.approval(wait)
+    for name, heading in (("Halden Sales", "Halden Sales"), (DEFAULT_TEAM, "Holdfast")):
+        Team.objects.update(name=name)
+        assert f'<span class="trunc">{heading}</span>' in text(client.get(link(approval)))
 
 
 @pytest.mark.parametrize("method", ["get", "head"])
