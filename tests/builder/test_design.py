@@ -22,6 +22,7 @@ from builder.templatetags.charts import meter, run_spark
 from builder.templatetags.formats import ago, count, duration, initials, money, relative
 from builder.templatetags.icons import STEP_ICONS, IconDoesNotExist, icon, step_icon
 from builder.templatetags.json_view import MOST_LINES, json_view
+from builder.templatetags.shell import _import_map
 from builder.templatetags.states import ALIASES, SHOWN, shown_state, state_bare, state_icon, state_pill
 from runtime import states as machines
 
@@ -357,6 +358,14 @@ def test_stylesheets_load_nothing_from_elsewhere_and_all_of_them_are_used():
         assert not re.search(r"url\([\"']?(?:https?:|//|data:)", text), path
         if path.name != "holdfast.css":
             assert f'url("{path.relative_to(ROOT / "static/css").as_posix()}")' in entry, f"{path.name} is not imported"
+
+
+def test_a_module_that_was_not_collected_fails_no_page(settings, tmp_path):
+    (tmp_path / "staticfiles.json").write_text('{"version": "1.1", "paths": {"js/vars.js": "js/vars.123456.js"}, "hash": ""}')
+    manifest = {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    settings.STATIC_ROOT, settings.STORAGES = tmp_path, {**settings.STORAGES, "staticfiles": manifest}
+    settings.DEBUG = False
+    assert json.loads(_import_map()) == {"imports": {"hf/vars": "/static/js/vars.123456.js"}}
 
 
 def test_modules_import_each_other_by_the_names_of_the_import_map():

@@ -16,6 +16,7 @@ from runtime.steps import step_types
 from runtime.tokens import callback_url
 
 LOG_LINES = 200
+EXPIRED = {"reject": "counts as rejected", "fail": "the step fails", "go_on": "the run goes on"}
 LEVELS = {"info": "succeeded", "warning": "attention", "error": "failed"}
 
 
@@ -137,7 +138,7 @@ def _approval(wait: Any) -> dict[str, Any] | None:
         "people": people,
         "others": [decision for decision in approval.decisions.all() if decision.recipient_id is None],
         "open": max(0, approval.needed - sum(one["decision"] is not None for one in people)),
-        "then": {"reject": "Rejected", "fail": "fails", "go_on": "goes on"}.get(approval.on_expired, approval.on_expired),
+        "then": EXPIRED.get(approval.on_expired, approval.on_expired),
     }
 
 
