@@ -46,7 +46,7 @@ def _of_step(step: dict[str, Any], live: Version | None, field: str, post: Query
         published = live is not None and find(live.definition, step["id"]) is not None
         return {**operation, "set": {"name": value}, "follow": not published, "label": f"Rename {name}"}
     title = spec_for(kind.Config if kind else None, field).title
-    return {**operation, "set": {field: value}, "label": f"Change {title.lower()} of {name}"}
+    return {**operation, "set": {field: value}, "label": f"Change “{title}” in {name}"}
 
 
 def _either(step: dict[str, Any], chosen: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _of_trigger(trigger: dict[str, Any], field: str, post: QueryDict) -> dict[st
     kind, name = trigger_kinds().get(trigger["type"]), trigger_label(trigger)
     value = read(kind.Config if kind else None, field, post)
     title = spec_for(kind.Config if kind else None, field).title
-    label = f"Change {title.lower()} of {name}"
+    label = f"Change “{title}” in {name}"
     return {"op": "configure_trigger", "trigger": trigger["id"], "set": {field: value}, "label": label}
 
 
@@ -77,4 +77,4 @@ def _of_workflow(field: str, post: QueryDict) -> dict[str, Any]:
     value = widget_for(spec.kind).read(spec, post)
     if field == "name" and not str(value or "").strip():
         raise FieldError("A flow needs a name.")
-    return {"op": "configure_workflow", "set": {field: value}, "label": f"Change {spec.title.lower()} of the flow"}
+    return {"op": "configure_workflow", "set": {field: value}, "label": f"Change “{spec.title}” of the flow"}

@@ -38,6 +38,7 @@ class ConfigField:
     maximum: float | None = None
     longest: int | None = None
     model: type[BaseModel] | None = None
+    connections: tuple[str, ...] = ()
 
 
 @cache
@@ -69,6 +70,7 @@ def _field(name: str, info: FieldInfo) -> ConfigField:
         maximum=_bound(metadata, Le, Lt, "le", "lt"),
         longest=next((item.max_length for item in metadata if isinstance(item, MaxLen)), None),
         model=inner,
+        connections=next((item.connections for item in metadata if isinstance(item, Widget)), ()),
     )
 
 

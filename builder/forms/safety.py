@@ -32,7 +32,7 @@ HAPPENED = ConfigField(
     "happened", "condition", "It happened when", "`response` is the answer: its status, headers and body."
 )
 OUTPUT = ConfigField(
-    "output", "expression", "Output, if it happened", "Empty: the check's answer.", ("response.body",), nullable=True
+    "output", "expression", "Output, if it happened", "When empty, the check's whole answer.", ("response.body",), nullable=True
 )
 AFTER = ConfigField("after", "duration", "Ask no sooner than", default="30s")
 CHECK_SPECS = {"happened": HAPPENED, "output": OUTPUT, "after": AFTER}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 WORDS = {
-    "any": "Any one",
+    "any": "Any one of them",
     "all": "Everybody",
     "stop": "End the run",
     "fail": "Fail the step",
     "go_on": "Go on",
     "reject": "Count as rejected",
     "json": "JSON",
-    "auto": "As it says",
+    "auto": "JSON or text",
     "standard": "Standard Webhooks",
     "github": "GitHub",
     "none": "Not signed",

@@ -6,10 +6,10 @@ from typing import Any
 
 from django import template
 
-from ..forms.plain import to_text
+from ..changewords import Told, told
+from ..diff import Change
 
 register = template.Library()
-LONGEST = 120
 
 
 @register.filter
@@ -20,7 +20,6 @@ def lowfirst(text: Any) -> str:
 
 
 @register.filter
-def plain(value: Any) -> str:
-    """A value of a definition in one line, as it is typed in the panel."""
-    text = " ".join(to_text(value).split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def in_words(change: Change) -> list[Told]:
+    """The fields of a change as the panel calls them."""
+    return told(change)

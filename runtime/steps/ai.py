@@ -24,7 +24,7 @@ from ..ai.providers import PROVIDERS
 from ..states import AttemptOutcome
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
-from .fields import ConnectionName, JsonSchema, Labels, LongText, Text
+from .fields import JsonSchema, Labels, LongText, Text, Widget
 
 SYSTEM = {
     "extract": "Take the values that are asked for from the input.",
@@ -50,17 +50,17 @@ class AiConfig(Config):
         examples=["Score this lead: {{ trigger.body }}"],
     )
     schema_: Annotated[JsonSchema, AfterValidator(_schema)] = Field(
-        default_factory=dict, alias="schema", title="Result", description="For extract: the fields that the answer has."
+        default_factory=dict, alias="schema", title="Result", description="The fields that the answer has."
     )
     labels: Labels = Field(
         default_factory=dict,
         title="Labels",
-        description="For classify: each with a line that describes what belongs to it.",
+        description="Each with a line that describes what belongs to it.",
     )
-    connection: ConnectionName = Field(
-        "", title="Connection", description="An AI provider. Empty: the built-in model, which can only classify."
+    connection: Annotated[str, Widget("connection", tuple(PROVIDERS))] = Field(
+        "", title="Connection", description="An AI provider. Without one, the built-in model can only classify."
     )
-    model: Text = Field("", title="Model", description="Empty: the connection's own.")
+    model: Text = Field("", title="Model", description="When empty, the one that the connection names.")
     system: LongText = Field(
         "", title="Background", description="What the model should know, and how it should answer."
     )

@@ -37,7 +37,7 @@ class ApprovalConfig(Config):
         title="Approvers", description="Each gets a link of their own.", examples=[["dana@example.com"]]
     )
     policy: Literal["any", "all"] = Field(
-        "any", title="Who has to answer", description="any: the first answer counts. all: everybody has to approve."
+        "any", title="Who has to answer", description="A rejection by one of them counts at once, either way."
     )
     expires: Duration = Field("7d", title="Answer within")
     subject: Text = Field(title="Question", examples=["VIP outreach to {{ trigger.body.email }}?"])
@@ -48,7 +48,7 @@ class ApprovalConfig(Config):
     )
     effects: Effects = Field(default_factory=Effects, title="What each answer causes")
     on_rejected: Literal["stop", "fail", "go_on"] = Field(
-        "stop", title="When rejected", description="stop: the run ends. go_on: check `decision` in a condition."
+        "stop", title="When rejected", description="To go on is for a condition that asks for the decision."
     )
     on_expired: Literal["reject", "fail", "go_on"] = Field("reject", title="When nobody answers in time")
 

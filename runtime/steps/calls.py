@@ -18,6 +18,9 @@ from .base import Connection, StepError
 SHOWN = 16 * 1024
 """How much of a request's and an answer's body an attempt keeps."""
 
+SIGN_IN = ("bearer", "basic", "header", "openai", "anthropic")
+"""The kinds of connection that a call can be signed in with."""
+
 REFUSED = (408, 425, 429)
 """The other side says that it did nothing: it waited in vain, would not be replayed to, or is overrun."""
 

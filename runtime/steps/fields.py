@@ -14,9 +14,10 @@ from ..expressions import SyntaxProblem, compile, compile_template, compile_valu
 
 @dataclass(frozen=True, slots=True)
 class Widget:
-    """How the builder's panel edits the field."""
+    """How the builder's panel edits the field. `connections` are the kinds of connection to choose from; empty: all."""
 
     kind: str
+    connections: tuple[str, ...] = ()
 
 
 def _expression(source: str) -> str:

@@ -21,7 +21,7 @@ from ..jsonvalues import BadJson, loads_strict
 from ..net.headers import check_header
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
-from .fields import ConnectionName, Json, LongText, Pairs, Text
+from .fields import Json, LongText, Pairs, Text, Widget
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
@@ -73,13 +73,15 @@ class HttpConfig(Config):
         description="With a connection that has a base address, what follows it: /v1/deals.",
         examples=["https://crm.example/deals"],
     )
-    connection: ConnectionName = Field("", title="Connection", description="Signs in to the other system.")
+    connection: Annotated[str, Widget("connection", calls.SIGN_IN)] = Field(
+        "", title="Connection", description="Signs in to the other system."
+    )
     query: Pairs = Field(default_factory=dict, title="Query")
     headers: Annotated[Pairs, AfterValidator(_header_names)] = Field(default_factory=dict, title="Headers")
     json_: Json = Field(None, alias="json", title="JSON body", examples=[{"email": "{{ trigger.body.email }}"}])
     body: LongText = Field("", title="Text body", description="Sent as it is; say its Content-Type among the headers.")
     response: Literal["auto", "json", "text"] = Field(
-        "auto", title="Read the answer as", description="auto: JSON where the answer says so, otherwise text."
+        "auto", title="Read the answer as", description="JSON or text: whichever the answer says that it is."
     )
     success: Annotated[str, AfterValidator(_success)] = Field(
         "2xx", title="Succeeds on", description="Status codes that count as success, such as 2xx, 404."
@@ -87,7 +89,7 @@ class HttpConfig(Config):
     idempotency_header: Annotated[str, AfterValidator(_header_name)] = Field(
         "Idempotency-Key",
         title="Idempotency header",
-        description="Sent with POST, PUT, PATCH and DELETE; its value is the same in every attempt. Empty: not sent.",
+        description="Sent with POST, PUT, PATCH and DELETE; its value is the same in every attempt. Not sent when empty.",
     )
 
     @model_validator(mode="after")

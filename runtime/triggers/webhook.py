@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ..steps.base import Config
-from ..steps.fields import ConnectionName, Expression, Widget
+from ..steps.fields import Expression, Widget
 from .base import TriggerKind
 
 SENDER_MAKES_SECRET = {"stripe": "Stripe", "slack": "Slack"}
@@ -18,10 +18,10 @@ class SignatureConfig(Config):
     kind: Literal["none", "standard", "github", "stripe", "slack"] = Field(
         "none", title="Signature", description="How the sender signs its requests."
     )
-    connection: ConnectionName = Field(
+    connection: Annotated[str, Widget("connection", ("signing",))] = Field(
         "",
         title="Secret",
-        description="The connection that holds the signing secret. Empty: Holdfast makes one for you.",
+        description="The connection that holds the signing secret. Without one, Holdfast makes a secret for you.",
     )
 
     @model_validator(mode="after")

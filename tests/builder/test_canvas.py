@@ -80,7 +80,7 @@ def test_an_edit_answers_with_the_parts_that_changed_and_the_new_revision(builde
 def test_a_field_of_the_panel_is_sent_as_it_was_typed(builder, flow):
     response = send(builder, flow, owner="add", field="config.for", number="3", unit="d", open="add", tab="setup", shape="")
     assert find(drafts.load(flow).definition, "add")["config"] == {"for": "3d"}
-    assert event(response)["label"] == "Change wait for of Delay"
+    assert event(response)["label"] == "Change “Wait for” in Delay"
     response = send(builder, flow, 2, owner="add", field="config.for", number="soon", unit="d")
     assert event(response, "draft:refused")["field"] == "config.for"
     assert drafts.load(flow).revision == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from builder import changewords
 from builder.diff import changes, marks
 from builder.editing import apply
 from builder.sequences import longest_common
@@ -60,3 +61,34 @@ def test_the_longest_common_order():
     assert longest_common(list("abcd"), list("bcda")) == list("bcd")
     assert longest_common(list("dabc"), list("abcd")) == list("abc")
     assert longest_common(["x"], ["y"]) == []
+
+
+CALL = {
+    "id": "call", "type": "http", "name": "Create deal", "on_interrupted": "repeat", "retry": {"max_attempts": 3},
+    "config": {"method": "POST", "url": "https://crm.example/deals", "json": {"email": "a"}},
+}  # fmt: skip
+CHECK = {"check": {"request": {"url": "https://crm.example/deals"}, "happened": "true", "after": "30s"}}
+
+
+def in_words(before, after):
+    pair = ({"format": 1, "name": "Flow", "triggers": [], "steps": [step]} for step in (before, after))
+    return [(one.field, one.before, one.after) for change in changes(*pair) for one in changewords.told(change)]
+
+
+def test_changes_are_told_in_the_words_of_the_panel():
+    def changed(**values):
+        return in_words(CALL, {**CALL, **values})
+
+    assert changed(on_interrupted="ask") == [("If interrupted", "repeat", "ask a person")]
+    assert changed(on_interrupted=CHECK) == [("If interrupted", "repeat", "check first")]
+    assert changed(on_interrupted=None) == [("If interrupted", "repeat", "as usual")]
+    assert changed(on_error="continue") == [("If it fails", "Fail the run", "Go on without its output")]
+    assert changed(retry={"max_attempts": 5}) == [("Attempts", "3", "5")]
+    assert changed(config={**CALL["config"], "json": {"email": "b"}}) == [("Body: email", "a", "b")]
+    assert changed(config={**CALL["config"], "response": "auto"}) == [("Read the answer as", None, "JSON or text")]
+    assert changed(off=True) == [("Switched off", None, "yes")]
+
+
+def test_changes_of_a_plugin_that_is_gone_are_told_by_their_names():
+    before = {"id": "x", "type": "gone", "config": {"a": {"b": 1}}}
+    assert in_words(before, {**before, "config": {"a": {"b": 2}}}) == [("config.a.b", "1", "2")]

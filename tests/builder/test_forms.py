@@ -152,6 +152,19 @@ def test_what_is_no_value_is_refused_in_words_with_its_row(type_, field, data, w
     assert refused.value.row == row
 
 
+def test_a_step_is_offered_the_connections_that_fit_it():
+    offer = Offer((("CRM", "bearer", ""), ("AI", "openai", ""), ("Hooks", "signing", "")))
+
+    def offered(type_, chosen=""):
+        data = show("config.connection", spec_for(KINDS[type_].Config, "config.connection"), chosen, offer).data
+        return [name for name, _, _ in data["options"]], data["missing"]
+
+    assert offered("ai") == (["AI"], "")
+    assert offered("http") == (["CRM", "AI"], "")
+    assert offered("ai", "CRM") == (["AI"], "does not fit here")
+    assert offered("http", "Hooks")[1] == "does not fit here"
+
+
 def test_a_connection_that_is_gone_is_shown_as_missing_and_not_silently_replaced():
     shown = show("config.connection", spec_for(KINDS["http"].Config, "config.connection"), "CRM", Offer((("Other", "bearer", ""),)))
     assert "CRM (missing)" in render_to_string("canvas/field.html", {"field": shown})

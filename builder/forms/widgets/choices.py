@@ -44,12 +44,12 @@ class Connection(Widget):
     kind = "connection"
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
-        names = {name for name, _, _ in offer.connections}
-        return {
-            "options": offer.connections,
-            "missing": bool(value) and value not in names,
-            "url": offer.connections_url,
-        }
+        fitting = [one for one in offer.connections if not spec.connections or one[1] in spec.connections]
+        missing = ""
+        if value and value not in {name for name, _, _ in fitting}:
+            known = any(name == value for name, _, _ in offer.connections)
+            missing = "does not fit here" if known else "missing"
+        return {"options": fitting, "missing": missing, "url": offer.connections_url}
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         return post.get("value", "").strip() or None
