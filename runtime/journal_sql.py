@@ -194,7 +194,8 @@ select d.run_id, d.due_at from dispatch d join {rows} as r(run_id, token, wakes)
 where d.token is distinct from r.token"""),
     # The worker stops: somebody else may go on at once.
     "handback": Statement("bigint bigint", """
-update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now()
+update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null,
+    due_at = least(d.due_at, holdfast_now())
 from {rows} as r(run_id, token) where d.run_id = r.run_id and d.token = r.token"""),
     # The end. Open waits go with it: suspended by a failure, from which a requeue restores them, else cancelled.
     "end": Statement("bigint bigint text text text text timestamptz", """
