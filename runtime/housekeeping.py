@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from . import claims
+from .database import connect
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+log = logging.getLogger(__name__)
+
 # Stop a run that killed its workers: parked for a person, who may requeue it.
 QUARANTINE = """
 with parked as (
@@ -40,3 +54,39 @@ with lacking as materialized (
 update run set state = 'attention', error = jsonb_build_object('message', 'No worker knows the step type "' || type || '".')
 from lacking where run.id = lacking.run_id and run.state = 'open'
 """
+
+
+class Housekeeping:
+    """Takes back what dead workers held, quarantines what killed them, and frees claims that nobody knows of."""
+
+    def __init__(self, worker: Worker):
+        self.worker = worker
+        self._unknown: set[int] = set()
+        self._kept_house = False
+
+    async def run(self) -> None:
+        async with await connect("holdfast housekeeping") as connection:
+            if self._kept_house:  # the database was away: those who held runs renew their leases first
+                await asyncio.sleep(self.worker.lease_seconds / 2)
+            self._kept_house = True
+            while True:
+                for run_id in await claims.take_back(connection):
+                    log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
+                    await connection.execute(QUARANTINE, [run_id])
+                await connection.execute(STUCK_VERSIONS)
+                await self._free_orphans(connection)
+                await asyncio.sleep(1)
+
+    async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
+        """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""
+        rows = await (await connection.execute(
+            "select token from dispatch where worker_id = %s and token <> all(%s)", [self.worker.id, list(self._held())])).fetchall()
+        unknown = {token for (token,) in rows}
+        if lost := (unknown & self._unknown) - self._held():
+            log.warning("%s claims are held by nobody here and are given back", len(lost))
+            await connection.execute(claims.ORPHANS, [self.worker.id, list(lost)])
+        self._unknown = unknown
+
+    def _held(self) -> set[int]:
+        """Tokens of the runs that are going here, and of those whose memory is just being loaded, which may take a while."""
+        return self.worker.executions.keys() | self.worker.claiming.beginning

@@ -6,7 +6,6 @@ with the run's id, and `again` asks for the same when the first reply was lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 

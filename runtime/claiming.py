@@ -1,0 +1,145 @@
+"""The claim loop of a worker: what is due is claimed, loaded, and set going; then it sleeps until there is more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import psycopg
+from django.conf import settings
+
+from . import claims
+from .database import connect
+from .execution import Execution
+from .interpreter import advance
+from .memory import Memory, load
+from .plan import Plan
+from .plans import Plans
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+SUSPECTS_SECONDS = 1.0
+ROOM_SECONDS = 60.0
+
+
+class Claiming:
+    """`beginning` holds the tokens of claims whose memory is just being loaded, which may take a while."""
+
+    def __init__(self, worker: Worker):
+        self.worker = worker
+        self.plans = Plans()
+        self.beginning: set[int] = set()
+        self.sleeps_until = worker.now()
+        self._suspects_at = 0.0
+        self._makes_room = False
+        self._makes_room_until = 0.0
+
+    async def run(self) -> None:
+        """Claim what is due while there are free slots; sleep until something becomes due or the doorbell rings."""
+        async with await connect("holdfast claims") as connection:
+            while not self.worker.stopping():
+                free = self.worker.slots - len(self.worker.executions)
+                self.worker.bell.clear()
+                claimed = []
+                if free and not self._alone():
+                    claimed = await self._claim_some(connection, free)
+                if claimed:
+                    await self._begin(connection, claimed)
+                    if len(claimed) == free:
+                        await self._until_half_free()
+                elif free:
+                    await self._sleep(connection)
+                else:
+                    await self._until_one_is_free()
+                    await self._until_half_free()
+
+    async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
+        """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
+        with_these = (connection, self.worker.id, free, self.worker.lease_seconds, self.plans.unable)
+        suspects_first = self._makes_room or time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
+        if not suspects_first and (claimed := await claims.claim(*with_these)):
+            return claimed
+        self._suspects_at = time.monotonic()
+        claimed = await claims.claim_suspects(*with_these, idle=not self.worker.executions)
+        self._makes_room = not claimed and await self._shall_make_room(connection)
+        if suspects_first and not claimed and not self._makes_room:
+            claimed = await claims.claim(*with_these)
+        return claimed
+
+    async def _shall_make_room(self, connection: psycopg.AsyncConnection) -> bool:
+        """Whether to run empty for a run that has to be alone: for a minute, then not for a minute, lest one long call
+        keeps everybody waiting."""
+        now = time.monotonic()
+        if now > self._makes_room_until + ROOM_SECONDS:
+            self._makes_room_until = now + ROOM_SECONDS
+        return now < self._makes_room_until and await claims.makes_room(connection, self.worker.id, self.plans.unable)
+
+    def _alone(self) -> bool:
+        """Whether this worker holds a run that it claimed alone, because of what happened to its last workers."""
+        return any(execution.claim.alone for execution in self.worker.executions.values())
+
+    async def _until_one_is_free(self) -> None:
+        while len(self.worker.executions) >= self.worker.slots and not self.worker.stopping():
+            self.worker.freed.clear()
+            try:
+                await asyncio.wait_for(self.worker.freed.wait(), 0.2)
+            except TimeoutError:
+                pass
+
+    async def _until_half_free(self) -> None:
+        """Let slots that become free one after the other become free together: a claim for each would be a claim too many."""
+        while len(self.worker.executions) > self.worker.slots // 2 and not self.worker.stopping():
+            self.worker.freed.clear()
+            try:
+                await asyncio.wait_for(self.worker.freed.wait(), 0.02)
+            except TimeoutError:
+                return
+
+    async def _sleep(self, connection: psycopg.AsyncConnection) -> None:
+        """Until the next run is due. What was due and could not be claimed, such as a run that has to be alone, is worth
+        no more than a look a second."""
+        due = (await (await connection.execute(claims.NEXT_DUE, [self.plans.unable])).fetchone())[0]
+        longest = settings.HOLDFAST_POLL_SECONDS
+        if due is not None:
+            longest = min(longest, max(due, 0.02) if due > -SUSPECTS_SECONDS else SUSPECTS_SECONDS)
+        self.sleeps_until = self.worker.now() + timedelta(seconds=longest)
+        deadline = time.monotonic() + longest
+        while (left := deadline - time.monotonic()) > 0 and not self.worker.stopping():
+            try:
+                await asyncio.wait_for(self.worker.bell.wait(), min(left, 0.2))
+                return
+            except TimeoutError:
+                pass
+
+    async def _begin(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
+        """Load what the claimed runs remember, and set each going."""
+        self.beginning = {claim.token for claim, *_ in claimed}
+        try:
+            await self._load_and_go(connection, claimed)
+        finally:
+            self.beginning = set()
+
+    async def _load_and_go(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
+        ready = []
+        for claim, times, version_id, run in claimed:
+            plan = await self.plans.get(connection, version_id)
+            if plan is None:
+                self.worker.journal.add(claim, [("handback", (run.id, claim.token))])
+            else:
+                ready.append((claim, times, plan, run))
+        memories = await self._memories(connection, [(run.id, plan) for _, times, plan, run in ready if times > 1])
+        for claim, _, plan, run in ready:
+            execution = Execution(claim, run, plan, memories.get(run.id) or Memory(), self.worker)
+            self.worker.executions[claim.token] = execution
+            execution.task = asyncio.create_task(advance(execution))
+            execution.task.add_done_callback(lambda task, execution=execution: self.worker.ended(execution, task))
+
+    async def _memories(self, connection: psycopg.AsyncConnection, runs: list[tuple[int, Plan]]) -> dict[int, Memory]:
+        if not runs:
+            return {}
+        referenced = sorted({step for _, plan in runs for step in plan.referenced})
+        always = sorted({step for _, plan in runs for step in plan.always})
+        return await load(connection, [run_id for run_id, _ in runs], referenced, always)
