@@ -112,7 +112,7 @@ async def _after(execution: Execution, ctx: StepContext, group: Group, last: Pas
     if last.outcome is None:
         await _interrupted(execution, ctx, last)
     if retry := ctx.place.wait(WaitKind.RETRY, n=last.n):
-        outcome = await awaited(execution, retry, group)
+        await awaited(execution, retry, group)
         return await _check(execution, ctx, last, group) if retry.data.get("check") else None
     if person := ctx.place.wait(WaitKind.PERSON, n=last.n):
         return _answered(await awaited(execution, person, group))

@@ -20,7 +20,7 @@ from .memory import FrameState, Result
 from .plan import Node
 from .states import AttemptOutcome, RunState, StepState, WaitKind
 from .step_context import StepContext
-from .steps.base import Done, Outcome, Park, StepError, Stop
+from .steps.base import Done, Park, StepError, Stop
 
 log = logging.getLogger(__name__)
 

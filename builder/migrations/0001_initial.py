@@ -1,5 +1,8 @@
+"""The tables of the web side: drafts, their revisions, API tokens."""
+
 import django.db.models.deletion
 import django.db.models.functions.datetime
+import runtime.models.json_in_order
 from django.conf import settings
 from django.db import migrations, models
 
@@ -9,7 +12,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('runtime', '0002_machinery'),
+        ('runtime', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -36,7 +39,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('workflow', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='draft', serialize=False, to='runtime.workflow')),
                 ('revision', models.IntegerField(default=1)),
-                ('definition', models.JSONField()),
+                ('definition', runtime.models.json_in_order.JsonInOrder()),
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('updated_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
@@ -49,7 +52,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.IntegerField()),
-                ('definition', models.JSONField()),
+                ('definition', runtime.models.json_in_order.JsonInOrder()),
                 ('label', models.TextField(default='')),
                 ('key', models.CharField(blank=True, default='', max_length=40)),
                 ('undo', models.IntegerField(blank=True, null=True)),

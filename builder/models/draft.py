@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from .json_in_order import JsonInOrder
+from runtime.models.json_in_order import JsonInOrder
 
 
 class Draft(models.Model):
