@@ -188,7 +188,8 @@ class _Painter:
     def trigger(self, trigger: dict[str, Any]) -> Card:
         kind = trigger_kinds().get(trigger["type"])
         line = _line(kind, trigger.get("config") or {}) if kind else f"Unknown type {trigger['type']}"
-        return self._flagged(Card(trigger["id"], trigger["type"], trigger_label(trigger), line, trigger=True))
+        name = trigger_label(trigger)
+        return self._flagged(Card(trigger["id"], trigger["type"], name, _unlike(name, line, kind), trigger=True))
 
     def _flagged(self, card: Card) -> Card:
         problem = self.worst.get(card.id)
@@ -198,6 +199,13 @@ class _Painter:
             problem=problem.message if problem else "",
             warning=bool(problem and problem.warning),
         )
+
+
+def _unlike(name: str, line: str, kind: Any) -> str:
+    """The line without its first word where a card without a name of its own says that already."""
+    if line == name and kind:
+        return kind.summary
+    return line.removeprefix(f"{name} · ")
 
 
 def _last_name(hole: re.Match[str]) -> str:

@@ -71,6 +71,7 @@ class Row:
     next: str
     next_detail: str
     next_at: datetime | None
+    next_zone: str
     edited_at: datetime
     edited_by: Any
 
@@ -140,7 +141,7 @@ def _row(flow: Workflow, figures: Figures, triggers: list[Trigger]) -> Row:
     definition = draft.definition if draft else flow.live_version.definition if flow.live_version else {}
     declared = definition.get("triggers") or []
     live = flow.live_version.definition if flow.live_version else None
-    words, detail, at = _next(flow, declared, triggers)
+    words, detail, at, zone = _next(flow, declared, triggers)
     return Row(
         workflow=flow,
         figures=figures,
@@ -149,28 +150,34 @@ def _row(flow: Workflow, figures: Figures, triggers: list[Trigger]) -> Row:
         next=words,
         next_detail=detail,
         next_at=at,
+        next_zone=zone,
         edited_at=draft.updated_at if draft else flow.created_at,
         edited_by=draft.updated_by if draft and draft.updated_by else flow.created_by,
     )
 
 
-def _next(flow: Workflow, declared: list[dict[str, Any]], triggers: list[Trigger]) -> tuple[str, str, datetime | None]:
+def _next(
+    flow: Workflow, declared: list[dict[str, Any]], triggers: list[Trigger]
+) -> tuple[str, str, datetime | None, str]:
+    """(words, small words, time, its zone): a schedule's time is shown where its clock stands."""
     if flow.live_version is None:
-        return "Not published", "", None
+        return "Not published", "", None, ""
     if flow.paused:
-        return "Paused", "takes no new runs", None
+        return "Paused", "takes no new runs", None, ""
     due = [trigger for trigger in triggers if trigger.next_at]
     if due:
         soonest = min(due, key=lambda trigger: trigger.next_at)
-        return "", trigger_kinds()[soonest.type].line(soonest.config).removeprefix("Schedule · "), soonest.next_at
+        line = trigger_kinds()[soonest.type].line(soonest.config).removeprefix("Schedule · ")
+        return "", line, soonest.next_at, str(soonest.config.get("zone") or "")
     first = triggers[0] if triggers else None
     if first is None:
-        return "By hand", "or from a program", None
+        return "By hand", "or from a program", None, ""
     names = {one["id"]: trigger_label(one) for one in declared}
     return (
         {"webhook": "When called", "manual": "By hand", "api": "From a program"}.get(first.type, first.type),
         names.get(first.key, first.key),
         None,
+        "",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import template
 from django.utils import timezone
@@ -63,11 +64,11 @@ def relative(seconds: float, *, long: bool = False) -> str:
 
 
 @register.filter
-def moment(value: datetime | None) -> SafeString | str:
-    """`<time>` with date and minute: "Mon 11 May, 17:48"; the year only when it is another one."""
+def moment(value: datetime | None, zone: str = "") -> SafeString | str:
+    """`<time>` with date and minute: "Mon 11 May, 17:48"; the year only when it is another one. `zone` is an IANA name."""
     if value is None:
         return ""
-    local = timezone.localtime(value)
+    local = timezone.localtime(value, ZoneInfo(zone) if zone else None)
     day = f"{local:%a} {local.day} {local:%b}" + ("" if local.year == timezone.localtime().year else f" {local.year}")
     return format_html('<time datetime="{}" title="{}">{}, {}</time>', _iso(value), _full(value), day, f"{local:%H:%M}")
 

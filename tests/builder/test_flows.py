@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import BytesIO
 
 import pytest
@@ -53,9 +54,10 @@ def test_the_list_shows_state_last_runs_and_what_starts_it_next(team, builder):
 
 def test_a_schedule_tells_its_next_time(team, builder):
     flow = make_flow(team, "Weekly", user=None)
-    publish(flow, {"format": 1, "name": "Weekly", "triggers": [{"id": "s", "type": "schedule", "config": {"cron": "0 7 * * 1"}}], "steps": []})
+    publish(flow, {"format": 1, "name": "Weekly", "triggers": [{"id": "s", "type": "schedule", "config": {"cron": "0 7 * * 1", "zone": "Asia/Tokyo"}}], "steps": []})
     assert Trigger.objects.get().next_at is not None
-    assert 'data-label="Next run"><div class="cell2"><span><time' in builder.get("/").content.decode()
+    shown = re.search(r'data-label="Next run"><div class="cell2"><span><time[^>]*>Mon [^<]*, (.....)</time>', builder.get("/").content.decode())
+    assert shown[1] == "07:00", "told where its clock stands"
 
 
 def test_filters_and_search_narrow_and_pages_go_by_key(team, builder, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -131,6 +132,28 @@ def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(buil
     assert find(made, "delay")["config"]["for"] == "2h"
     builder.publish("Built by hand")
     assert Version.objects.get().note == "Built by hand"
+
+
+def test_a_press_from_before_the_page_was_ready_opens_the_step(builder, lead):
+    held = []
+    builder.page.route("**/js/canvas/view*.js", lambda route: held.append(route))
+    with builder.page.expect_request("**/js/canvas/view*.js"):
+        builder.page.goto(f"{builder.base}/flows/{lead.pk}/", wait_until="commit")
+    builder.card("hot_lead").hover()
+    builder.page.mouse.down()
+    held[0].continue_()
+    builder.page.wait_for_function("() => customElements.get('hf-canvas') !== undefined")
+    builder.page.mouse.up()
+    expect(builder.page.locator('#panel[data-owner="hot_lead"]')).to_be_visible()
+    expect(builder.page.locator("#stage.is-placed")).to_be_visible()
+
+
+def test_without_the_modules_a_step_is_a_link(builder, lead):
+    builder.page.route("**/js/**", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    builder.page.goto(f"{builder.base}/flows/{lead.pk}/")
+    builder.card("qualify").click()
+    expect(builder.page).to_have_url(re.compile(r"\?step=qualify$"))
+    expect(builder.page.locator('#panel[data-owner="qualify"]')).to_be_visible()
 
 
 def test_a_step_is_dragged_to_another_lane_and_back_by_undo(builder, lead):

@@ -23,8 +23,7 @@ class Canvas extends HTMLElement {
     this.addEventListener("click", this.#button);
     this.addEventListener("scroll", this.#scrolled);
     this.addEventListener("focusin", event => this.show(event.target));
-    new ResizeObserver(() => this.#fitted && this.fit()).observe(this);
-    this.fit();
+    this.#begin();
     document.addEventListener("draft:saved", () => this.#fitted && this.fit());
   }
 
@@ -40,6 +39,16 @@ class Canvas extends HTMLElement {
     this.#y = 0;
     this.#fitted = true;
     this.#apply();
+  }
+
+  /* A press that began before this was loaded keeps its card under the pointer, or its click would be none. */
+  #begin() {
+    if (this.stage.querySelector(".step:active")) {
+      addEventListener("pointerup", () => setTimeout(() => this.#begin()), { once: true });
+      return;
+    }
+    new ResizeObserver(() => this.#fitted && this.fit()).observe(this);
+    this.fit();
   }
 
   /* Too wide even at the least scale: begin where the first card is in the middle. */
