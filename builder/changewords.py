@@ -49,6 +49,17 @@ def told(change: Change) -> list[Told]:
     return [_told(change, one) for one in change.fields]
 
 
+def field_title(type_: str, name: str) -> str:
+    """What the panel calls a field of a step's or trigger's config; `name` is dotted and may lead into a value."""
+    model = _model(type_)
+    found = _spec(model, name) if model else None
+    if found is None:
+        return name
+    spec, inside = found
+    title = LAYOUTS[type_].titles.get(spec.name, spec.title) if type_ in LAYOUTS else spec.title
+    return _within(title, inside)
+
+
 def _told(change: Change, one: FieldChange) -> Told:
     name, _, rest = one.field.partition(".")
     if name == "on_interrupted":
@@ -62,8 +73,7 @@ def _told(change: Change, one: FieldChange) -> Told:
     model = _model(change.type)
     if name == "config" and model and (found := _spec(model, rest)):
         spec, inside = found
-        title = LAYOUTS[change.type].titles.get(spec.name, spec.title) if change.type in LAYOUTS else spec.title
-        return _told_as(_within(title, inside), one, word_for if spec.choices and not inside else None)
+        return _told_as(field_title(change.type, rest), one, word_for if spec.choices and not inside else None)
     return _told_as(PLAIN.get(one.field, one.field), one)
 
 

@@ -205,7 +205,8 @@ def _unlike(name: str, line: str, kind: Any) -> str:
     """The line without its first word where a card without a name of its own says that already."""
     if line == name and kind:
         return kind.summary
-    return line.removeprefix(f"{name} · ")
+    rest = line.removeprefix(f"{name} · ")
+    return rest[:1].upper() + rest[1:]
 
 
 def _last_name(hole: re.Match[str]) -> str:

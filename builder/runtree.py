@@ -232,7 +232,8 @@ class _Maker:
                 known = page.total is not None
                 node.aside = f"{page.ended:,} of {page.total:,}" if known else counted_number(page.ended, "iteration")
         begun = [span.start for child in below for span in child.spans]
-        started = place.started_at or min(begun, default=None)
+        # Its own result tells when it was taken up last, which for lanes that waited is near their end.
+        started = min([*begun, *([place.started_at] if place.started_at else [])], default=None)
         ended = place.result.finished_at if place.result else None
         if started and not ended and not self.going:
             ended = self.end

@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
+from builder.changewords import field_title
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.definition import find
@@ -231,8 +232,9 @@ def remedy(error: dict[str, Any], place: Place, step: dict[str, Any]) -> str:
         return "Put the connection right under Connections, then requeue the run: it goes on at this step."
     if field:
         return (
-            f"Look at “{field.removeprefix('config.')}” of this step in the flow. This run stays on its version: publish the "
-            "change and start again with the same input, or requeue when the cause lies outside."
+            f"Look at “{field_title(step.get('type', ''), field.removeprefix('config.'))}” of this step in the flow. "
+            "This run stays on its version: publish the change and start again with the same input, or requeue when the "
+            "cause lies outside."
         )
     if last is not None:
         return "See what the other system answered under Attempts. Requeue the run when the cause is gone."

@@ -2,6 +2,11 @@
 
 const folded = new Map();
 
+/* The chosen step may stand far below: a failure is shown, and not searched for. */
+const chosen = document.querySelector(".wf tr.is-selected");
+const list = document.querySelector(".runlist");
+if (chosen && chosen.offsetTop + chosen.offsetHeight > list.clientHeight) list.scrollTop = chosen.offsetTop - list.clientHeight / 2;
+
 document.addEventListener("click", event => {
   const twist = event.target.closest("[data-twist]");
   if (twist) return fold(twist.closest("tr"));
