@@ -136,6 +136,13 @@ class TestFirstStart:
         assert first.get("/static/nothing.css") == 404
         assert first.manage("shell", "-c", "from django.conf import settings; assert not settings.DEBUG").returncode == 0
 
+    def test_an_answer_to_head_ends_with_its_headers(self, first):
+        for path in ("/admin/login/", "/hooks/nobody-listens-here/", "/static/nothing.css"):
+            with socket.create_connection(("127.0.0.1", first.port), timeout=30) as client, client.makefile("rb") as answer:
+                client.sendall(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                head, end, body = answer.read().partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 ") and b"Content-Length: " in head and end and not body
+
     def test_clients_that_send_a_byte_at_a_time_keep_nobody_waiting(self, first):
         heads = [b"GET /admin/login/ HT", b"POST /admin/login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\na"]
         slow = [socket.create_connection(("127.0.0.1", first.port)) for _ in range(60)]

@@ -12,6 +12,7 @@ import signal
 import socket
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -48,7 +49,7 @@ def serve(listener: socket.socket) -> None:
     """Returns after SIGTERM or SIGINT, when no request is in hand any more or `FINISH_SECONDS` have passed."""
     channels: dict[int, Any] = {}
     server = create_server(
-        get_wsgi_application(),
+        bodiless_head(get_wsgi_application()),
         map=channels,
         sockets=[listener],
         threads=settings.HOLDFAST_WEB_THREADS,
@@ -66,6 +67,21 @@ def serve(listener: socket.socket) -> None:
     while busy(server) and time.monotonic() < deadline:
         wasyncore.loop(timeout=0.1, use_poll=True, map=channels, count=1)
     server.task_dispatcher.shutdown(timeout=0.5)
+
+
+def bodiless_head(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Answers HEAD without the body that Django makes for it: waitress would send it, and whoever keeps the connection
+    would read it as the beginning of the next answer."""
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        response = application(environ, start_response)
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return response
+        if hasattr(response, "close"):
+            response.close()
+        return ()
+
+    return answer
 
 
 def busy(server: TcpWSGIServer) -> bool:
