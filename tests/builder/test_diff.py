@@ -92,3 +92,9 @@ def test_changes_are_told_in_the_words_of_the_panel():
 def test_changes_of_a_plugin_that_is_gone_are_told_by_their_names():
     before = {"id": "x", "type": "gone", "config": {"a": {"b": 1}}}
     assert in_words(before, {**before, "config": {"a": {"b": 2}}}) == [("config.a.b", "1", "2")]
+
+
+def test_fields_are_called_as_the_panel_calls_them():
+    named = [changewords.field_title("http", name) for name in ("url", "json.email", "headers", "no_such")]
+    assert named == ["Address", "Body: email", "Headers", "no_such"]
+    assert changewords.field_title("webhook", "signature.kind") == "Signature"

@@ -70,6 +70,13 @@ def test_waiting_for_a_worker_is_no_work():
     assert shown(started_at=at(13))["trigger"].spans[0].kind == "wait"
 
 
+def test_lanes_took_as_long_as_what_is_in_them():
+    """The result of a parallel tells when it was taken up last."""
+    while_we_wait = TWO_DAYS.rsplit("/", 2)[0]
+    done = shown(rows([result(while_we_wait, 50, 50.04), result(TWO_DAYS, 5, 49)]))[while_we_wait]
+    assert (done.spans[0].start, done.time) == (at(5), timedelta(seconds=45.04))
+
+
 def test_the_first_step_of_a_parallel_lane_carries_its_label():
     nodes = shown(rows([result("hot", 4.81, 4.82, output={"branch": "yes"})]))
     assert (nodes[APPROVE].tag, nodes[TWO_DAYS].tag, nodes[DEAL].tag) == ("Outreach", "Warm-up", "")
