@@ -34,18 +34,19 @@ from runtime.starts import start
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 T = TypeVar("T")
-SETTINGS = {"HOLDFAST_LEASE_SECONDS": 1.5, "HOLDFAST_POLL_SECONDS": 0.2, "HOLDFAST_GRACE_SECONDS": 2.0,
+SETTINGS = {"HOLDFAST_LEASE_SECONDS": 6.0, "HOLDFAST_POLL_SECONDS": 0.2, "HOLDFAST_GRACE_SECONDS": 2.0,
             "HOLDFAST_CONCURRENCY": 100, "HOLDFAST_ALLOWED_PRIVATE_HOSTS": ["127.0.0.1"]}  # fmt: skip
 
 
-def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str = "") -> T:
-    """The first value that is true. AssertionError after so many seconds."""
+def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str | Callable[[], str] = "") -> T:
+    """The first value that is true. After so many seconds an AssertionError that tells `what`."""
     ends = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < ends, f"not within {seconds} s: {what or condition}; last: {value!r}"
+        if time.monotonic() > ends:
+            raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what or condition}; last: {value!r}")
         time.sleep(0.02)
 
 
@@ -102,7 +103,7 @@ class WorkerProcess:
 
     def ended(self, seconds: float = PATIENCE) -> int:
         """Wait for its end. Returns its status."""
-        eventually(lambda: self.status() is not None, seconds, f"the end of a worker; its log:\n{self.tail()}")
+        eventually(lambda: self.status() is not None, seconds, lambda: f"the end of a worker; its log:\n{self.tail()}")
         return self.status()
 
     def signal(self, number: int) -> None:
@@ -110,7 +111,7 @@ class WorkerProcess:
             os.kill(self.pid, number)
 
     def tail(self) -> str:
-        return self.log.read_text()[-4000:] if self.log.exists() else ""
+        return self.log.read_text()[-4000:]
 
 
 class Engine:
@@ -138,6 +139,7 @@ class Engine:
         """A running worker process. Settings by name, without HOLDFAST_: `engine.worker(lease_seconds=1)`. It finds the
         database in the folder `sockets`, when given."""
         log = self.folder / f"worker{next(self._numbers)}.log"
+        log.touch()
         chosen = SETTINGS | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
         made = self.zygote.ask(
             do="spawn", log=str(log), settings=chosen, cluster="tests", sockets=sockets,
@@ -154,8 +156,18 @@ class Engine:
             worker.ended()
         self.workers.clear()
 
+    def leases_end(self) -> None:
+        """The leases of dead workers run out now. For when no worker lives; the database first does what they had asked."""
+        self.last_words()
+        self.sql("update dispatch set leased_until = clock_timestamp() where token is not null")
+
+    def dies(self, worker: WorkerProcess) -> None:
+        """Wait for a worker's death at its failpoint, and let its leases run out."""
+        assert worker.ended() == -9, worker.tail()
+        self.leases_end()
+
     def last_words(self) -> None:
-        """Wait until the database has done what dead workers had asked of it. For when no worker lives."""
+        """Wait until the database has done what dead workers had asked of it."""
         theirs = "select pid from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()"
         eventually(lambda: not self.sql(theirs), what="the end of dead workers' sessions")
 
@@ -185,7 +197,7 @@ class Engine:
                     clock.advance(seconds=left)
             return bool(until())
 
-        eventually(turn, 2 * PATIENCE, what="\n".join(map(self.told, runs[:3])))
+        eventually(turn, 2 * PATIENCE, what=lambda: "\n".join(self.told(run) for run in runs if self.state(run) == "open"))
 
     # What became of it
 
@@ -205,12 +217,12 @@ class Engine:
 
     def parked(self, run: int) -> Dispatch:
         """Wait until nobody holds the run and it waits for something."""
-        return eventually(lambda: Dispatch.objects.filter(run_id=run, state="waiting").first(), what=self.told(run))
+        return eventually(lambda: Dispatch.objects.filter(run_id=run, state="waiting").first(), what=lambda: self.told(run))
 
     def wait(self, run: int, path: str, kind: str = "", state: str = "open") -> Wait:
         """Wait until there is a wait at the path."""
         found = Wait.objects.filter(run_id=run, path=path, state=state)
-        return eventually(lambda: (found.filter(kind=kind) if kind else found).order_by("-pk").first(), what=self.told(run))
+        return eventually(lambda: (found.filter(kind=kind) if kind else found).order_by("-pk").first(), what=lambda: self.told(run))
 
     def results(self, run: int) -> dict[str, tuple[str, Any]]:
         """Path -> (state, output or the error's message) of the results that stand."""

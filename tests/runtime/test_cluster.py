@@ -22,7 +22,7 @@ def cluster(engine) -> Iterator[object]:
     started: list[psutil.Process] = []
 
     def start(**env: str) -> subprocess.Popen:
-        given = {"HOLDFAST_WORKERS": "2", "HOLDFAST_LEASE_SECONDS": "2", "HOLDFAST_POLL_SECONDS": "0.2", "HOLDFAST_GRACE_SECONDS": "1",
+        given = {"HOLDFAST_WORKERS": "2", "HOLDFAST_LEASE_SECONDS": "3", "HOLDFAST_POLL_SECONDS": "0.2", "HOLDFAST_GRACE_SECONDS": "1",
                  "HOLDFAST_TEST_FOLDER": str(engine.folder), "HOLDFAST_LOG_LEVEL": "WARNING", **env}  # fmt: skip
         process = subprocess.Popen([sys.executable, "manage.py", "qcluster"], cwd=ROOT, env=os.environ | given)
         started.append(psutil.Process(process.pid))

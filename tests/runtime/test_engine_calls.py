@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from runtime import acts
@@ -34,13 +36,16 @@ def check(crm, happened: str = "response.status == 200", **more) -> dict:
 
 @pytest.mark.parametrize("then", ["hang", "reset", "death"])
 def test_uncertain_calls_repeat_or_ask_as_their_step_says(engine, crm, then):
-    crm.control(after_commit={"death": "reply"}.get(then, then), after_commit_times=2)
-    repeating = engine.start(engine.publish([post(crm, on_interrupted="repeat", **CALL_TIMEOUT)]))
-    asking = engine.start(engine.publish([post(crm, on_interrupted="ask", **CALL_TIMEOUT)]))
+    crm.control(after_commit={"death": "hang"}.get(then, then), after_commit_times=2)
+    limit = {} if then == "death" else CALL_TIMEOUT
+    repeating = engine.start(engine.publish([post(crm, on_interrupted="repeat", **limit)]))
+    asking = engine.start(engine.publish([post(crm, on_interrupted="ask", **limit)]))
+    worker = engine.worker()
     if then == "death":
-        engine.worker(failpoint="call.after:1").ended()
-        eventually(lambda: len(called(crm, repeating)) == len(called(crm, asking)) == 1)
-    engine.worker()
+        eventually(lambda: called(crm, repeating) and called(crm, asking))
+        worker.signal(signal.SIGKILL)
+        engine.dies(worker)
+        engine.worker()
     engine.ends(repeating)
     first, second = called(crm, repeating)
     assert (first["effect"], second["effect"]) == (True, False) and first["key"] == second["key"]
@@ -72,7 +77,7 @@ def test_a_person_says_that_it_happened_that_it_runs_again_or_that_it_failed(eng
 def test_a_key_is_the_same_in_a_take_also_after_deaths_and_another_in_the_next(engine, crm):
     crm.control(refuse=503, refuse_times=2, refuse_headers={"Retry-After": "0"})
     run = engine.start(engine.publish([post(crm, on_interrupted="repeat", retry={"first": "1ms"}), {"id": "end", "type": "probe", "config": {"fail": 1, "retry": False}}]))
-    engine.worker(failpoint="call.after").ended()
+    engine.dies(engine.worker(failpoint="call.after"))
     engine.worker()
     engine.ends(run, "failed")
     keys = {row["key"] for row in called(crm, run)}
@@ -87,12 +92,16 @@ def test_a_key_is_the_same_in_a_take_also_after_deaths_and_another_in_the_next(e
 # Check
 
 
-def test_a_check_takes_what_the_other_system_says(engine, crm):
+def test_a_check_takes_what_the_other_system_says(engine, clock, crm):
     crm.control(after_commit="reset", after_commit_times=3)
     happened = engine.start(engine.publish([post(crm, on_interrupted=check(crm), **CALL_TIMEOUT)]))
     not_yet = engine.start(engine.publish([post(crm, on_interrupted=check(crm, "response.status == 404"), **CALL_TIMEOUT)]))
     unclear = engine.start(engine.publish([post(crm, on_interrupted=check(crm, "response.nonsense"), **CALL_TIMEOUT)]))
-    engine.worker(lease_seconds=1)
+    engine.worker(lease_seconds=20)
+    asked = [engine.wait(run, "deal", "retry") for run in (happened, not_yet, unclear)]
+    began = Attempt.objects.get(run_id=happened).started_at
+    assert (asked[0].due_at - began).total_seconds() >= 21, "the check came before time-out and lease were over"
+    clock.advance(seconds=22)
     engine.ends(happened), engine.ends(not_yet)
     assert engine.output(happened, "deal") == {"id": "found"}
     assert len(called(crm, happened)) == 1
@@ -101,16 +110,16 @@ def test_a_check_takes_what_the_other_system_says(engine, crm):
     assert engine.state(unclear) == "attention" and len(called(crm, unclear)) == 1
     operations = [(attempt.operation, attempt.outcome) for attempt in engine.attempts(happened)]
     assert operations == [("call", "unknown"), ("check", "answered")]
-    asked = Wait.objects.get(run_id=happened, kind="retry")
-    began = Attempt.objects.get(run_id=happened, operation="call").started_at
-    assert (asked.due_at - began).total_seconds() >= 2, "the check came before time-out and lease were over"
 
 
-def test_a_check_that_dies_is_asked_again_and_one_that_fails_means_ask(engine, crm):
+def test_a_check_that_dies_is_asked_again_and_one_that_fails_means_ask(engine, clock, crm):
     crm.control(after_commit="reset", after_commit_times=1)
     run = engine.start(engine.publish([post(crm, on_interrupted=check(crm), **CALL_TIMEOUT)]))
-    engine.worker(failpoint="attempt.after:2", lease_seconds=1).ended()
-    engine.worker(lease_seconds=1)
+    doomed = engine.worker(failpoint="attempt.after:2")
+    engine.wait(run, "deal", "retry")
+    clock.advance(minutes=1)
+    engine.dies(doomed)
+    engine.worker()
     engine.ends(run)
     assert [attempt.operation for attempt in engine.attempts(run)] == ["call", "check", "check"]
     assert outcomes(engine, run) == ["unknown", "unknown", "answered"]
@@ -118,14 +127,19 @@ def test_a_check_that_dies_is_asked_again_and_one_that_fails_means_ask(engine, c
     gone = check(crm)
     gone["check"]["request"]["url"] = "http://127.0.0.1:9/"
     run = engine.start(engine.publish([post(crm, on_interrupted=gone, **CALL_TIMEOUT)]))
+    engine.wait(run, "deal", "retry")
+    clock.advance(minutes=1)
     engine.wait(run, "deal", "person")
     assert len(called(crm, run)) == 1
 
 
-def test_checks_end_with_the_retry_policy(engine, crm):
+def test_checks_end_with_the_retry_policy(engine, clock, crm):
     step = {"id": "odd", "type": "probe", "config": {"fail": 99, "outcome": "unknown"}, "on_interrupted": check(crm, "false")}
     run = engine.start(engine.publish([{**step, "retry": {"max_attempts": 2, "first": "1ms"}, **CALL_TIMEOUT}]))
-    engine.worker(lease_seconds=1)
+    engine.worker()
+    for n in (1, 2):
+        eventually(lambda n=n: Wait.objects.filter(run_id=run, kind="retry", state="open").count() == 1 and len(engine.attempts(run)) == 2 * n - 1)
+        clock.advance(minutes=1)
     assert "did not happen" in engine.ends(run, "failed").error["message"]
     assert [attempt.operation for attempt in engine.attempts(run)] == ["call", "check"] * 2
 
@@ -141,7 +155,7 @@ def test_a_call_answered_to_an_owner_without_the_run_is_not_repeated_unless_allo
     eventually(lambda: engine.ledger(run))
     engine.sql("update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = now() + interval '1 day' where run_id = %s", run)
     engine.release("go")
-    eventually(lambda: outcomes(engine, run, "slow") == ["answered"], what=engine.told(run))
+    eventually(lambda: outcomes(engine, run, "slow") == ["answered"], what=lambda: engine.told(run))
     assert not engine.results(run), "an owner without the run advanced it"
     old.stop()
     engine.sql("update dispatch set due_at = now() where run_id = %s", run)
@@ -197,6 +211,6 @@ def test_calls_in_flight_at_a_cancel_are_recorded_and_nothing_follows(engine):
     assert acts.cancel(run) and not acts.cancel(run) and acts.cancel(timing_out)
     assert engine.state(run) == "cancelled"
     engine.release("go")
-    eventually(lambda: outcomes(engine, run, "slow") == ["answered"], what=engine.told(run))
-    eventually(lambda: outcomes(engine, timing_out, "slow") == ["unknown"], what=engine.told(timing_out))
+    eventually(lambda: outcomes(engine, run, "slow") == ["answered"], what=lambda: engine.told(run))
+    eventually(lambda: outcomes(engine, timing_out, "slow") == ["unknown"], what=lambda: engine.told(timing_out))
     assert not engine.results(run) and len(engine.ledger(run)) == 1

@@ -33,7 +33,7 @@ def test_workers_come_back_by_themselves_when_postgres_was_restarted(engine, dur
     steps = [{"id": "a", "type": "probe"}, {"id": "b", "type": "probe", "config": {"seconds": 0.1}}, {"id": "c", "type": "probe", "config": {"hold": "go"}}, {"id": "d", "type": "probe"}]
     version = engine.publish(steps)
     runs = [engine.start(version) for _ in range(60)]
-    workers = [engine.worker(lease_seconds=10, concurrency=30) for _ in range(2)]
+    workers = [engine.worker(concurrency=30) for _ in range(2)]
     for calls in (40, 120, 170):
         eventually(lambda calls=calls: len(engine.ledger()) >= calls)
         crash(durable)

@@ -27,12 +27,12 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
         {"id": "b", "steps": [{"id": "reply", "type": "callback"}]},
     ]
     run = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": lanes}]))
-    late = engine.worker()
+    late = engine.worker(lease_seconds=3)
     eventually(lambda: engine.ledger(run))
     engine.wait(run, "both/b/reply")
     late.signal(signal.SIGSTOP)
     other = engine.worker()
-    eventually(lambda: holder(run) == other.pid, what=engine.told(run))
+    eventually(lambda: holder(run) == other.pid, what=lambda: engine.told(run))
     eventually(lambda: len(engine.ledger(run)) == 2)
     engine.release("go")
     eventually(lambda: "both/a/next" in engine.results(run))
@@ -48,7 +48,7 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
 
 def test_a_loop_that_hangs_ends_its_process_before_its_leases(engine):
     run = engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": "block"}}]))
-    hanging = engine.worker()
+    hanging = engine.worker(lease_seconds=3)
     eventually(lambda: (engine.folder / "deaths").exists())
     lease = "select leased_until < clock_timestamp() from dispatch where run_id = %s and token is not null"
     assert hanging.ended() == 70
@@ -63,12 +63,14 @@ def test_a_run_that_kills_its_worker_is_quarantined_and_its_neighbours_are_not(e
     alone = Dispatch.objects.filter(run_id=bad, lost__gte=3, token__isnull=True)
     deaths = 0
     while not quarantined.exists():
-        worker = engine.worker(lease_seconds=1)
+        worker = engine.worker()
         eventually(lambda worker=worker: worker.status() is not None or quarantined.exists() or alone.exists())
         if alone.exists():
             engine.release("go")
-        eventually(lambda worker=worker: worker.status() is not None or quarantined.exists(), what=engine.told(bad))
-        deaths += worker.status() is not None
+        eventually(lambda worker=worker: worker.status() is not None or quarantined.exists(), what=lambda: engine.told(bad))
+        if worker.status() is not None:
+            deaths += 1
+            engine.leases_end()
         assert deaths <= 6, "three times beside others, three times alone"
     assert engine.state(bad) == "attention"
     for run in good:
@@ -98,7 +100,7 @@ def test_a_lost_reply_to_a_commit_is_settled_by_reading_back(engine, postgres):
     short = tempfile.mkdtemp(prefix="hfp-", dir="/tmp")  # a socket's address holds a hundred bytes
     with PostgresProxy(Path(short), str(postgres.sockets)) as proxy:
         version = engine.publish([*CALLS, {"id": "reply", "type": "callback", "config": {"expires": "1h"}}, {"id": "end", "type": "probe"}])
-        engine.worker(sockets=str(proxy.folder), lease_seconds=10)
+        engine.worker(sockets=str(proxy.folder))
         for nth in range(1, 7):
             proxy.cut_after_commit(nth)
             run = engine.start(version)
@@ -113,7 +115,7 @@ def test_a_lost_reply_to_a_commit_is_settled_by_reading_back(engine, postgres):
 def test_a_journal_session_that_is_ended_again_and_again_loses_nothing(engine):
     version = engine.publish(CALLS)
     runs = [engine.start(version) for _ in range(150)]
-    engine.worker(lease_seconds=10)
+    engine.worker()
     ended = 0
     for calls in range(20, 450, 40):  # each time with batches on their way
         eventually(lambda calls=calls: len(engine.ledger()) >= calls)
@@ -152,7 +154,7 @@ def test_a_connection_that_was_shut_out_writes_nothing_and_is_replaced(engine):
 def test_claims_whose_reply_was_lost_are_given_back(engine):
     """Held by a worker that knows nothing of it: the reply to its claim was lost."""
     other = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}]))
-    engine.worker(lease_seconds=10)
+    engine.worker()
     eventually(lambda: engine.ledger(other))
     worker = Dispatch.objects.get(run_id=other).worker_id
     run = engine.start(engine.publish([{"id": "x", "type": "probe"}]), idempotency_key=None)

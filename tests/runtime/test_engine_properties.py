@@ -112,10 +112,10 @@ def test_random_flows_give_under_kills_what_they_give_undisturbed(engine, clock)
     chance, deaths = random.Random(SEED), []
     for _ in range(4):
         place = f"{chance.choice(PLACES)}:{chance.randint(1, 12)}"
-        doomed = engine.worker(failpoint=place, lease_seconds=1)
+        doomed = engine.worker(failpoint=place)
         engine.drive(clock, disturbed, lambda doomed=doomed: doomed.status() is not None or all_ended(disturbed))
         doomed.kill()
-        engine.last_words()
+        engine.leases_end()
         deaths.append((place, {(run, path) for run in disturbed for path in engine.results(run)}, len(engine.ledger())))
     engine.worker()
     engine.drive(clock, disturbed, lambda: all_ended(disturbed))

@@ -25,7 +25,7 @@ def deal(crm, **more) -> dict:
 @pytest.mark.parametrize("place", ["claim.after", "attempt.before:2", "attempt.after:2"])
 def test_a_worker_dies_before_a_step_and_another_goes_on_there(engine, place):
     run = engine.start(engine.publish([{"id": f"s{n}", "type": "probe", "config": {"value": n}} for n in range(3)]))
-    assert engine.worker(failpoint=place).ended() == -9
+    engine.dies(engine.worker(failpoint=place))
     assert engine.state(run) == "open"
     finished = engine.results(run)
     engine.worker()
@@ -41,7 +41,7 @@ def test_a_worker_dies_before_a_step_and_another_goes_on_there(engine, place):
 
 def test_a_call_that_may_be_repeated_is_repeated_under_its_key(engine, crm):
     run = engine.start(engine.publish([deal(crm, on_interrupted="repeat")]))
-    assert engine.worker(failpoint="call.after").ended() == -9
+    assert engine.worker(failpoint="call.after", lease_seconds=3).ended() == -9  # and nobody helps: its lease runs out
     engine.worker()
     engine.ends(run)
     first, second = called(crm, run)
@@ -53,7 +53,7 @@ def test_a_call_that_may_be_repeated_is_repeated_under_its_key(engine, crm):
 
 def test_a_call_that_may_not_be_repeated_waits_for_a_person(engine, crm):
     run = engine.start(engine.publish([deal(crm), {"id": "after", "type": "probe"}]))
-    assert engine.worker(failpoint="call.after").ended() == -9
+    engine.dies(engine.worker(failpoint="call.after"))
     engine.worker()
     wait = engine.wait(run, "deal", "person")
     eventually(lambda: engine.state(run) == "attention")

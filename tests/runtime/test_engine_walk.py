@@ -103,7 +103,7 @@ def test_iterations_that_wait_keep_their_place(engine, clock):
     engine.parked(run)
     assert sorted(paths(engine, run)) == [f"each[{i}]/before" for i in range(5)]
     clock.advance(days=1)
-    eventually(lambda: Wait.objects.filter(run_id=run, state="open").count() == 2, what=engine.told(run))
+    eventually(lambda: Wait.objects.filter(run_id=run, state="open").count() == 2, what=lambda: engine.told(run))
     clock.advance(days=1)
     engine.ends(run)
     assert sorted(paths(engine, run)) == sorted(f"each[{i}]/{step}" for i in range(7) for step in ("before", "after"))
