@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest
@@ -37,11 +38,12 @@ RAIL = (
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """`csp_nonce`, and `shell` with: theme rail home settings_url account_url logout_url search_url user_name
+    """`csp_nonce`, `mails_are_sent` (or stay in the product), and `shell` with: theme rail home settings_url account_url logout_url search_url user_name
     user_initials pending_approvals."""
     user = getattr(request, "user", None)
     return {
         "csp_nonce": getattr(request, "csp_nonce", ""),
+        "mails_are_sent": settings.HOLDFAST_EMAIL is not None,
         "shell": {
             "theme": theme(request),
             "rail": lambda: rail(request.path, user),

@@ -109,7 +109,7 @@ def _load_level(
     """Read the scopes of these sequences, then the pages of the loops in them. Returns the opened bodies."""
     holders = [pair for scope, steps in sequences for pair in _holders(steps, f"{scope}/" if scope else "")]
     scopes = [scope for scope, _ in sequences]
-    results = StepResult.objects.filter(run_id=run.pk, scope__in=scopes)
+    results = StepResult.objects.filter(run_id=run.pk, scope__in=scopes).defer("input")
     attempts = Attempt.objects.filter(run_id=run.pk, scope__in=scopes)
     waits = Wait.objects.filter(run_id=run.pk, scope__in=scopes)
     frames = Frame.objects.filter(run_id=run.pk, path__in=[path for _, path in holders]) if holders else []

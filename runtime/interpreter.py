@@ -312,10 +312,20 @@ def _result_row(
     error: dict[str, Any] | None = None, ctx: StepContext | None = None,
 ) -> Row:
     return "result", (
-        execution.run.id, scope.path, path, take, node.id, state, None if output is None else execution.dump(output),
-        None if error is None else execution.dump(error), execution.claim.token, ctx.cost if ctx else None,
+        execution.run.id, scope.path, path, take, node.id, state, _input(execution, ctx),
+        None if output is None else execution.dump(output), None if error is None else execution.dump(error), execution.claim.token, ctx.cost if ctx else None,
         ctx.began_at if ctx else execution.services.now(),
     )
+
+
+def _input(execution: Execution, ctx: StepContext | None) -> str | None:
+    """The filled-in config, for people. An attempt keeps its own request; what cannot be stored is left out."""
+    if ctx is None or not ctx.config or ctx.node.step.outside:
+        return None
+    try:
+        return execution.dump(ctx.config)
+    except Unstorable:
+        return None
 
 
 def _show(scope: Scope, node: Node, output: Any) -> None:

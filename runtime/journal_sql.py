@@ -80,10 +80,11 @@ from {rows} as r(run_id, scope, path, take, n, outcome, response, error, cost, t
 where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
   and a.outcome is null"""),
     # What a step gave.
-    "result": Statement("bigint text text int text text text text bigint numeric timestamptz", """
-insert into step_result (run_id, scope, path, take, step, state, output, error, token, cost, started_at, finished_at, superseded)
-select run_id, scope, path, take, step, state, output::json, error::jsonb, token, cost, started_at, holdfast_now(), false
-from {rows} as r(run_id, scope, path, take, step, state, output, error, token, cost, started_at)"""),
+    "result": Statement("bigint text text int text text text text text bigint numeric timestamptz", """
+insert into step_result
+    (run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, finished_at, superseded)
+select run_id, scope, path, take, step, state, input::json, output::json, error::jsonb, token, cost, started_at, holdfast_now(), false
+from {rows} as r(run_id, scope, path, take, step, state, input, output, error, token, cost, started_at)"""),
     "log": Statement("bigint text text text text", """
 insert into log_line (run_id, path, level, text, data, at)
 select run_id, path, level, text, data::json, holdfast_now()

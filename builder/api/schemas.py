@@ -152,6 +152,7 @@ class StepOut(Schema):
     step: str
     take: int
     state: str = Field(description="succeeded, failed, skipped; running while only attempts are known.")
+    input: Any
     output: Any
     error: Any
     cost: Decimal | None

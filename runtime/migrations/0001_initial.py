@@ -285,6 +285,7 @@ class Migration(migrations.Migration):
                 ('take', models.IntegerField()),
                 ('step', models.TextField()),
                 ('state', models.CharField(max_length=9)),
+                ('input', runtime.models.json_in_order.JsonInOrder(null=True)),
                 ('output', runtime.models.json_in_order.JsonInOrder(null=True)),
                 ('error', models.JSONField(null=True)),
                 ('token', models.BigIntegerField()),

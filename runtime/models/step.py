@@ -24,6 +24,8 @@ class StepResult(models.Model):
     take = models.IntegerField()
     step = models.TextField()
     state = models.CharField(max_length=9)
+    input = JsonInOrder(null=True)
+    """The config as it was filled in; null for steps whose attempts keep the request."""
     output = JsonInOrder(null=True)
     error = models.JSONField(null=True)
     token = models.BigIntegerField()

@@ -8,7 +8,7 @@ from runtime.models import StepResult
 def test_a_step_without_a_call_keeps_its_config_as_it_was_filled_in(engine):
     mail = {"to": ["{{ trigger.body.email }}"], "subject": "For {{ trigger.body.name }}", "body": "Hello"}
     steps = [{"id": "greet", "type": "email", "config": mail}, {"id": "call", "type": "probe", "config": {"note": "n"}}]
-    run = engine.start(engine.publish(steps), {"body": {"email": "a@b.example", "name": "Ada"}})
+    run = engine.start(engine.publish(steps), {"email": "a@b.example", "name": "Ada"})
     engine.worker()
     engine.ends(run)
     greet, call = StepResult.objects.filter(run_id=run).order_by("finished_at", "path")

@@ -89,6 +89,8 @@ def _input(run: Run, step: dict[str, Any], place: Place) -> tuple[Any, str]:
             "needed": question.needed,
             "expires_at": wait.due_at,
         }, "secrets hidden"
+    if place.result is not None and place.result.input is not None:
+        return place.result.input, "secrets hidden"
     return step.get("config") or None, f"settings of {run.version}, not yet filled in"
 
 
