@@ -187,6 +187,6 @@ def _key(text: str) -> tuple[datetime, int] | None:
         at = parse_datetime(moment)
     except ValueError:
         return None
-    if at is None or not number.isdigit() or len(number) > 18:
+    if at is None or not number.isdecimal() or len(number) > 18:
         return None
     return (at if timezone.is_aware(at) else at.replace(tzinfo=timezone.get_current_timezone())), int(number)

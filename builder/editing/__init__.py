@@ -26,9 +26,10 @@ def apply(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
 
     The result has a sound shape, so that everything else may rely on it; what it means may still have problems.
     """
-    act = OPERATIONS.get(operation.get("op", "") if isinstance(operation, dict) else "")
+    name = operation.get("op") if isinstance(operation, dict) else operation
+    act = OPERATIONS.get(name) if isinstance(name, str) else None
     if act is None:
-        raise EditError(f"There is no operation {operation.get('op') if isinstance(operation, dict) else operation!r}.")
+        raise EditError(f"There is no operation {name!r}.")
     _require_storable(operation)
     try:
         edit = act(definition, operation)

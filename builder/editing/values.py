@@ -10,6 +10,8 @@ from .places import EditError
 
 def set_values(owner: dict[str, Any], values: dict[str, Any], allowed: set[str]) -> None:
     """Set each dotted path of `values` in `owner`, in place; None removes. Maps on the way are made, lists are not."""
+    if not isinstance(values, dict):
+        raise EditError("The fields to set are no map of names to values.")
     for path, value in values.items():
         head = path.split(".")[0]
         if head not in allowed:
@@ -46,6 +48,6 @@ def _set_item(target: list[Any], part: str, value: Any, path: str) -> None:
 
 
 def _index(target: list[Any], part: str, path: str) -> int:
-    if not part.isdigit() or int(part) >= len(target):
+    if not (part.isdecimal() and len(part) < 10) or int(part) >= len(target):
         raise EditError(f"There is no “{path}” any more.")
     return int(part)

@@ -194,7 +194,7 @@ def _check_fields(check: Mapping[str, Any], offer: Offer) -> list[Shown]:
 
 def _read_retry(post: QueryDict) -> dict[str, Any]:
     text = post.get("max_attempts", "").strip()
-    if not text.isdigit() or not 1 <= int(text) <= LONGEST_ATTEMPTS:
+    if not (text.isdecimal() and len(text) < 10) or not 1 <= int(text) <= LONGEST_ATTEMPTS:
         raise FieldError(f"Attempts: a whole number from 1 to {LONGEST_ATTEMPTS}.")
     found: dict[str, Any] = {"max_attempts": int(text)}
     for name in ("first", "longest", "total"):

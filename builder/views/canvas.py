@@ -239,7 +239,7 @@ def _asked_panel(request: HttpRequest, board: Board) -> Panel | None:
 
 def _revision(data: QueryDict) -> int:
     text = data.get("revision", "")
-    return int(text) if text.isdigit() and len(text) < 10 else -1
+    return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
 urlpatterns = [

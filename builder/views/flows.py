@@ -82,7 +82,7 @@ def flow_export(request: HttpRequest, pk: int) -> HttpResponse:
     workflow = get_workflow(request.user, pk)
     definition, number = drafts.load(workflow).definition, request.GET.get("version", "")
     if number:
-        if not number.isdigit() or len(number) > 9:
+        if not number.isdecimal() or len(number) > 9:
             raise Http404("There is no such version.")
         version = Version.objects.filter(workflow=workflow, number=int(number)).first()
         if version is None:
@@ -121,7 +121,7 @@ def flow_pause(request: HttpRequest, pk: int) -> HttpResponse:
 def _team(request: HttpRequest) -> Team:
     """The team that was chosen, else the first in which the person may build."""
     mine, chosen = teams_for(request.user, Role.BUILDER), request.POST.get("team", "")
-    team = mine.filter(pk=int(chosen)).first() if chosen.isdigit() and len(chosen) < 18 else mine.first()
+    team = mine.filter(pk=int(chosen)).first() if chosen.isdecimal() and len(chosen) < 18 else mine.first()
     if team is None or not can(request.user, Role.BUILDER, team):
         raise Http404("There is no team in which you may make flows.")
     return team

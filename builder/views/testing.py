@@ -53,7 +53,7 @@ def step_test(request: HttpRequest, pk: int) -> HttpResponse:
 def test_result(request: HttpRequest, pk: int) -> HttpResponse:
     """Where a test run of one step stands; asks again by itself until it has ended."""
     workflow, run = get_workflow(request.user, pk), request.GET.get("run", "")
-    if not run.isdigit() or len(run) > 18:
+    if not run.isdecimal() or len(run) > 18:
         raise Http404("There is no such run.")
     return _result(request, workflow, int(run), request.GET.get("step", ""))
 

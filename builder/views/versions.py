@@ -74,7 +74,7 @@ def versions(request: HttpRequest, pk: int) -> HttpResponse:
     workflow = get_workflow(request.user, pk)
     found = Version.objects.filter(workflow=workflow, number__isnull=False).select_related("created_by")
     before = request.GET.get("before", "")
-    if before.isdigit() and len(before) < 10:
+    if before.isdecimal() and len(before) < 10:
         found = found.filter(number__lt=int(before))
     rows = list(found.order_by("-number")[: PER_PAGE + 1])
     more, rows = len(rows) > PER_PAGE, rows[:PER_PAGE]

@@ -122,7 +122,10 @@ def test_a_reply_that_was_lost_does_not_make_the_edit_twice(builder, flow):
     assert len(drafts.load(flow).definition["steps"]) == 4
 
 
-@pytest.mark.parametrize("operation", [{"op": "nonsense"}, {"op": "insert"}, {"op": "move", "step": "hot", "place": {"parent": "hot", "lane": "yes"}}, [], "x"])
+@pytest.mark.parametrize("operation", [
+    {"op": "nonsense"}, {"op": "insert"}, {"op": "move", "step": "hot", "place": {"parent": "hot", "lane": "yes"}}, [], "x",
+    {"op": []}, {"op": {}}, {"op": "configure", "step": "call", "set": 7}, {"op": "configure_workflow", "set": "name"},
+])  # fmt: skip
 def test_an_operation_that_makes_no_sense_is_refused_with_a_reason(builder, flow, operation):
     response = send(builder, flow, operation=operation)
     assert response.status_code == 422 and event(response, "draft:refused")["message"]

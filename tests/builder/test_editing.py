@@ -122,6 +122,13 @@ def test_configuring_sets_and_removes_by_dotted_path():
         apply(LEAD, {"op": "configure", "step": "call", "set": {"id": "x"}})
 
 
+@pytest.mark.parametrize("index", ["2", "²", "-1", "x", "9" * 5000])
+def test_a_place_that_a_list_does_not_have_is_refused(index):
+    listed = apply(LEAD, {"op": "configure", "step": "call", "set": {"config.query": ["a", "b"]}}).definition
+    with pytest.raises(EditError, match="There is no"):
+        apply(listed, {"op": "configure", "step": "call", "set": {f"config.query.{index}": "c"}})
+
+
 def test_the_lane_for_everything_else_stays_last():
     draft = apply(LEAD, {"op": "add_lane", "step": "hot", "label": "Warm"}).definition
     assert [branch["id"] for branch in find(draft, "hot")["branches"]] == ["yes", "warm", "else"]

@@ -123,6 +123,12 @@ def test_a_file_that_is_no_flow_imports_nothing_and_says_why(builder, text):
     assert "Nothing was imported" in builder.get("/", headers={"hx-request": "false"}).content.decode()
 
 
+@pytest.mark.parametrize("page", ["/?before=2027-01-15T09:00:00Z~²", "{}export/?version=²", "{}versions/?before=²", "{}status/?revision=²", "{}test/result/?run=²&step=call"])
+def test_digits_that_are_no_numbers_are_no_fault_of_ours(team, builder, page):
+    address = reverse("flow", args=[make_flow(team, "Leads", user=None, definition=LEAD).pk])
+    assert builder.get(page.format(address)).status_code in (200, 404)
+
+
 def test_a_copy_is_a_draft_of_its_own(team, builder):
     flow = make_flow(team, "Leads", user=None, definition=LEAD)
     builder.post(reverse("flow_duplicate", args=[flow.pk]))

@@ -61,7 +61,7 @@ def read_rows(post: QueryDict) -> dict[str, Any] | None:
     columns = (post.getlist("depth"), post.getlist("key"), post.getlist("kind"), post.getlist("value"))
     found = []
     for depth, key, kind, text in zip(*columns, strict=False):
-        level = int(depth) if depth.isdigit() and len(depth) < 3 else 0
+        level = int(depth) if depth.isdecimal() and len(depth) < 3 else 0
         if level > DEEPEST:
             raise FieldError(f"Rows nest at most {DEEPEST} levels deep. Use JSON for more.")
         found.append(Row(level, clean(key), kind, clean(text)))
