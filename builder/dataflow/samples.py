@@ -9,6 +9,7 @@ from typing import Any
 from runtime.definition import walk
 from runtime.expressions import ExpressionError, compile, compile_value
 from runtime.triggers import trigger_kinds
+from runtime.triggers.manual import fields_of
 
 from .shapes import ANY, MISSING, Shape, group, merged, of_sample, of_schema, sample_of
 
@@ -44,7 +45,7 @@ def _of_trigger(trigger: dict[str, Any]) -> Shape:
             body = of_sample(config["sample"]) if config.get("sample") is not None else ANY
             return group(body=body, headers=Shape("group"), query=Shape("group"), method=TEXT)
         case "manual":
-            fields = [one for one in config.get("fields") or [] if isinstance(one, dict) and one.get("id")]
+            fields = fields_of(config)
             body = of_sample((sample or {}).get("body") or {})
             return group(
                 body=Shape("group", {one["id"]: body.fields.get(one["id"], TEXT) for one in fields}, closed=True)

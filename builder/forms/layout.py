@@ -76,7 +76,7 @@ LAYOUTS: dict[str, Layout] = {
     "stop": Layout(first=("outcome", "message", "output")),
     "webhook": Layout(
         first=("sample", "dedupe", "signature.kind", "signature.connection"),
-        when={"signature.connection": lambda config: (config.get("signature") or {}).get("kind", "none") != "none"},
+        when={"signature.connection": lambda config: _is_signed(config)},
     ),
     "schedule": Layout(first=("cron", "zone")),
     "manual": Layout(first=("fields",)),
@@ -89,3 +89,8 @@ def layout_of(type_: str, specs: list[tuple[str, ConfigField]]) -> Layout:
         return LAYOUTS[type_]
     required = tuple(name for name, spec in specs if spec.required)
     return Layout(first=required or tuple(name for name, _ in specs[:6]))
+
+
+def _is_signed(config: Config) -> bool:
+    signature = config.get("signature")
+    return isinstance(signature, Mapping) and signature.get("kind", "none") != "none"

@@ -19,7 +19,7 @@ from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Role, Run, StepResult, Workflow
 from runtime.starts import start
 from runtime.states import UNFINISHED
-from runtime.triggers.manual import read_form
+from runtime.triggers.manual import fields_of, read_form
 
 from ..access import get_workflow
 from ..board import Board
@@ -114,7 +114,7 @@ def _input(request: HttpRequest, triggers: list[dict[str, Any]]) -> tuple[str, d
     if chosen is None:
         return BY_HAND, {"body": {}}, {}
     if chosen["type"] == "manual":
-        body, wrong = read_form((chosen.get("config") or {}).get("fields") or [], request.POST)
+        body, wrong = read_form(fields_of(chosen.get("config") or {}), request.POST)
         return chosen["id"], {"body": body}, wrong
     if chosen["type"] == "schedule":
         now = business_now().isoformat()
@@ -140,7 +140,7 @@ def _ask(
     )
     sample = sample_of(trigger_shape({**definition, "triggers": [chosen] if chosen else []}, board.samples))
     body = sample.get("body") if isinstance(sample, dict) and sample is not MISSING else None
-    fields = (chosen.get("config") or {}).get("fields") or [] if chosen and chosen["type"] == "manual" else []
+    fields = fields_of(chosen.get("config") or {}) if chosen and chosen["type"] == "manual" else []
     context = {
         "workflow": board.workflow,
         "board": board,

@@ -45,6 +45,18 @@ class ManualConfig(Config):
         return self
 
 
+def fields_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The fields that a form declares. A draft may hold anything in their place; what is no field is left out."""
+    fields = config.get("fields")
+    return [one for one in fields if _is_field(one)] if isinstance(fields, list) else []
+
+
+def _is_field(value: Any) -> bool:
+    if not (isinstance(value, dict) and isinstance(value.get("id"), str) and value["id"]):
+        return False
+    return value.get("type", "text") in ("checkbox", *_READERS)
+
+
 def read_form(fields: list[Mapping[str, Any]], posted: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """What a person typed -> (`trigger.body`, {field id: what is wrong}). Names that no field has are left out."""
     body: dict[str, Any] = {}
@@ -115,12 +127,11 @@ class Manual(TriggerKind):
     Config = ManualConfig
 
     def line(self, config: Mapping[str, Any]) -> str:
-        count = len(config.get("fields") or [])
+        count = len(fields_of(config))
         return "Manual · no fields" if not count else f"Manual · form with {count} field{'s' * (count > 1)}"
 
     def sample(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        fields = config.get("fields") or []
-        return {"body": {field["id"]: self._example(field) for field in fields if field.get("id")}}
+        return {"body": {field["id"]: self._example(field) for field in fields_of(config)}}
 
     def _example(self, field: Mapping[str, Any]) -> Any:
         if field.get("type") == "choice":

@@ -129,6 +129,25 @@ def test_digits_that_are_no_numbers_are_no_fault_of_ours(team, builder, page):
     assert builder.get(page.format(address)).status_code in (200, 404)
 
 
+@pytest.mark.parametrize("trigger", [
+    {"type": "webhook", "config": {"signature": 7, "dedupe": 7}},
+    {"type": "webhook", "config": {"signature": {"kind": []}, "sample": []}},
+    {"type": "manual", "config": {"fields": 7}},
+    {"type": "manual", "config": {"fields": [7, None, {}, {"id": []}, {"id": "x", "type": "nothing"}, {"id": "y", "type": []}]}},
+    {"type": "schedule", "config": {"cron": 7, "zone": []}},
+])  # fmt: skip
+def test_a_trigger_whose_settings_are_anything_can_still_be_opened_and_put_right(team, builder, trigger):
+    text = json.dumps({"format": 1, "name": "Odd", "steps": [], "triggers": [{"id": "lead", **trigger}]})
+    imported(builder, text)
+    address = reverse("flow", args=[Workflow.objects.get(name="Odd").pk])
+    for page in ("", "panel/?step=lead", "panel/?settings", "publish/", "test/run/", "field/?owner=lead&field=name", "changes/"):
+        assert builder.get(address + page).status_code in (200, 404), page
+    assert builder.post(f"{address}test/run/", {"trigger": "lead", "x": "1", "y": "2", "body": "{}"}).status_code == 422
+    assert builder.post(f"{address}publish/", {"revision": 1}).status_code == 422
+    removal = {"revision": 1, "operation": json.dumps({"op": "remove_trigger", "trigger": "lead"})}
+    assert builder.post(f"{address}edit/", removal).status_code == 200
+
+
 def test_a_copy_is_a_draft_of_its_own(team, builder):
     flow = make_flow(team, "Leads", user=None, definition=LEAD)
     builder.post(reverse("flow_duplicate", args=[flow.pk]))
