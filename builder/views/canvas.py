@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from runtime.definition import find
-from runtime.jsonvalues import BadJson, loads_strict
+from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Role, Workflow
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
@@ -100,7 +100,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     operation cannot be applied.
     """
     workflow = get_workflow(request.user, pk, Role.BUILDER)
-    revision, key = _revision(request.POST), request.POST.get("key", "")[:40]
+    revision, key = _revision(request.POST), storable_text(request.POST.get("key", ""))[:40]
     try:
         operation = _operation(request.POST, drafts.load(workflow))
         saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key)

@@ -12,7 +12,7 @@ from django.urls import path, reverse
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST, require_safe
 
-from runtime.jsonvalues import BadJson, loads_strict
+from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Role, Team, Version, Workflow
 
 from .. import drafts
@@ -52,7 +52,7 @@ def flow_new(request: HttpRequest) -> HttpResponse:
     definition = example(chosen) if chosen else None
     if chosen and definition is None:
         raise Http404("There is no such example.")
-    name = request.POST.get("name", "").strip() or (definition["name"] if definition else "New flow")
+    name = storable_text(request.POST.get("name", "")).strip() or (definition["name"] if definition else "New flow")
     workflow = make_flow(team, name, user=request.user, definition=definition)
     return _to(workflow)
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_htmx.http import HttpResponseClientRedirect
 
 from runtime.definition import DefinitionError, find
+from runtime.jsonvalues import storable_text
 from runtime.models import Role, Run, Version, Workflow
 from runtime.publish import make_live, publish
 from runtime.states import UNFINISHED
@@ -52,9 +53,8 @@ def publish_flow(request: HttpRequest, pk: int) -> HttpResponse:
 def _publish(workflow: Workflow, revision: int, request: HttpRequest) -> Version:
     """Exactly the revision that was shown: nobody's draft is published by somebody who has not seen it."""
     draft = drafts.locked(workflow, revision)
-    return publish(
-        workflow, draft.definition, note=request.POST.get("note", "").strip()[:LONGEST_NOTE], user=request.user
-    )
+    note = storable_text(request.POST.get("note", "")).strip()[:LONGEST_NOTE]
+    return publish(workflow, draft.definition, note=note, user=request.user)
 
 
 def _publish_context(board: Board) -> dict[str, Any]:

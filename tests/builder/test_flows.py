@@ -89,6 +89,7 @@ def test_a_new_flow_opens_in_the_builder(team, builder):
     builder.post(reverse("flow_new"), {"example": "support_triage"})
     assert Workflow.objects.filter(name="Support triage").exists()
     assert builder.post(reverse("flow_new"), {"example": "nonsense"}).status_code == 404
+    assert builder.post(reverse("flow_new"), {"name": "a\x00b"}).status_code == 302 and Workflow.objects.filter(name="a\ufffdb").exists()
 
 
 def test_a_viewer_makes_nothing(team):

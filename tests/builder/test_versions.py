@@ -34,10 +34,10 @@ def flow(team):
 def test_publishing_asks_first_and_then_makes_a_version_with_its_note(builder, flow):
     address = reverse("flow_publish", args=[flow.pk])
     assert "Publish v1 of Small?" in builder.get(address).content.decode()
-    response = builder.post(address, {"revision": 1, "note": "The first"})
+    response = builder.post(address, {"revision": 1, "note": "The first\x00"})
     version = Version.objects.get()
     assert response["HX-Redirect"] == reverse("flow", args=[flow.pk])
-    assert (version.number, version.note, version.created_by.username) == (1, "The first", "ines")
+    assert (version.number, version.note, version.created_by.username) == (1, "The first\ufffd", "ines")
 
 
 def test_the_dialog_tells_the_changes_and_what_happens_to_runs_in_flight(builder, flow):
