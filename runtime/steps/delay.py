@@ -41,6 +41,8 @@ def parse_instant(text: str, zone: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=ZoneInfo(zone))
+    if not 1 < moment.year < 9999:  # the years at the ends cannot be told in every zone
+        raise ValueError(f"“{text[:40]}” is not within the years 2 to 9998.")
     return moment.astimezone(UTC)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from runtime.durations import parse_duration
+from runtime.steps.delay import parse_instant
 
 
 @pytest.mark.parametrize(("text", "seconds"), [
@@ -27,3 +28,14 @@ def test_what_is_none_is_told_with_what_would_be_one(text):
 def test_more_than_ten_years_is_refused(text):
     with pytest.raises(ValueError, match="ten years"):
         parse_duration(text)
+
+
+def test_a_date_without_an_offset_is_local_to_its_zone():
+    assert parse_instant("2027-01-15T09:00", "Europe/Berlin") == datetime(2027, 1, 15, 8, tzinfo=UTC)
+    assert parse_instant("2027-01-15T09:00-10:00", "Europe/Berlin") == datetime(2027, 1, 15, 19, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "9999-12-31"])
+def test_what_is_no_date_in_every_zone_is_refused(text):
+    with pytest.raises(ValueError):
+        parse_instant(text, "Asia/Tokyo")
