@@ -14,6 +14,7 @@ from runtime.steps import step_types
 from runtime.steps.base import StepType
 from runtime.triggers import trigger_kinds
 from runtime.triggers.base import TriggerKind
+from runtime.triggers.signatures import generated_secrets
 
 from . import dataflow
 from .board import Board
@@ -27,6 +28,7 @@ from .forms.workflow import workflow_fields
 from .tree import Branch, tree
 from .verdicts import Verdict, verdict
 
+TAKES_OUR_SECRET = ("standard", "github")
 SAFETY_FIELDS = ("retry", "timeout", "on_error", "on_interrupted", "config.idempotency_header")
 
 
@@ -71,6 +73,7 @@ class Panel:
     safety_problems: int = 0
     shape: str = ""
     address: str = ""
+    secret: str = ""
 
     @property
     def is_step(self) -> bool:
@@ -145,13 +148,15 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
     kind = trigger_kinds().get(trigger["type"])
     problems = [problem for problem in board.problems if problem.step == trigger["id"]]
     fields = setup_fields(trigger["type"], kind.Config, trigger.get("config") or {}, offer_for(board)) if kind else []
+    row = Trigger.objects.filter(workflow=board.workflow, key=trigger["id"]).first() if trigger["type"] == "webhook" else None
     panel = Panel(
         id=trigger["id"],
         name=trigger_label(trigger),
         kind=kind,
         owner=trigger,
         fields=with_problems(fields, problems),
-        address=_address(board, trigger),
+        address=_address(row) if row else "",
+        secret=_made_secret(row, trigger.get("config") or {}) if row else "",
     )
     return _counted(panel, problems)
 
@@ -164,15 +169,21 @@ def _of_workflow(board: Board) -> Panel:
     return _counted(panel, problems)
 
 
-def _address(board: Board, trigger: dict[str, Any]) -> str:
+def _address(row: Trigger) -> str:
     """Where a webhook listens: known from the first publishing on, and the same ever after."""
-    if trigger["type"] != "webhook":
-        return ""
-    row = Trigger.objects.filter(workflow=board.workflow, key=trigger["id"]).first()
     try:
-        return settings.HOLDFAST_PUBLIC_URL + reverse("hook", args=[row.token]) if row else ""
+        return settings.HOLDFAST_PUBLIC_URL + reverse("hook", args=[row.token])
     except NoReverseMatch:
         return ""
+
+
+def _made_secret(row: Trigger, config: dict[str, Any]) -> str:
+    """The signing secret that Holdfast made for this webhook, for the sender's settings; empty where a connection holds
+    it, or nothing is signed."""
+    signature = config.get("signature")
+    if not isinstance(signature, dict) or signature.get("connection") or signature.get("kind") not in TAKES_OUR_SECRET:
+        return ""
+    return generated_secrets(row.token)[0]
 
 
 def _counted(panel: Panel, problems: list[Problem]) -> Panel:
@@ -188,7 +199,7 @@ def _counted(panel: Panel, problems: list[Problem]) -> Panel:
         "general": elsewhere(shown, in_setup),
         "setup_problems": len(blocking),
         "safety_problems": len([problem for problem in in_safety if not problem.warning]),
-        "shape": "|".join([*parts, panel.chosen, panel.safety.shape if panel.safety else ""]),
+        "shape": "|".join([*parts, panel.chosen, panel.safety.shape if panel.safety else "", "made" if panel.secret else ""]),
     }
     return Panel(**{**panel.__dict__, **values})
 

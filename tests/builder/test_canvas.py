@@ -12,7 +12,9 @@ from django.urls import reverse
 from builder import drafts
 from builder.flowmaking import make_flow
 from runtime.definition import find
-from runtime.models import Membership, Role, Team
+from runtime.models import Membership, Role, Team, Trigger
+from runtime.publish import publish
+from runtime.triggers.signatures import generated_secrets
 from tests.builder.test_editing import LEAD
 
 pytestmark = pytest.mark.django_db
@@ -183,6 +185,21 @@ def test_viewers_look_and_builders_edit(team, flow, role, sees, edits):
     assert page.status_code == sees
     assert ('class="add"' in page.content.decode()) is (edits == 200)
     assert send(client, flow, operation={"op": "toggle", "step": "each"}).status_code == edits
+
+
+def test_a_webhooks_address_and_the_secret_made_for_it_are_for_those_who_edit(team, builder, flow):
+    signed = {"format": 1, "name": "Leads", "steps": [], "triggers": [{"id": "lead", "type": "webhook", "config": {"signature": {"kind": "github"}}}]}
+    publish(flow, signed)
+    token, panel = Trigger.objects.get(workflow=flow).token, reverse("flow_panel", args=[flow.pk])
+    secret = generated_secrets(token)[0]
+    looks = person(team, Role.VIEWER, "vic").get(panel, {"step": "lead"}).content.decode()
+    assert token not in looks and secret not in looks
+    assert token in builder.get(panel, {"step": "lead"}).content.decode()
+    send(builder, flow, operation={"op": "configure_trigger", "trigger": "lead", "set": {"config": signed["triggers"][0]["config"]}})
+    assert secret in builder.get(panel, {"step": "lead"}).content.decode()
+    held = {"signature": {"kind": "github", "connection": "GitHub"}}
+    send(builder, flow, revision=2, operation={"op": "configure_trigger", "trigger": "lead", "set": {"config": held}})
+    assert secret not in builder.get(panel, {"step": "lead"}).content.decode()
 
 
 def test_another_teams_flow_does_not_exist(flow):
