@@ -21,15 +21,21 @@ import django
 import psycopg
 import pytest
 
-SCRATCH = Path(tempfile.mkdtemp(prefix="holdfast-tests-"))
-SCRATCH.chmod(0o711)  # the database's user passes through when we are root
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+# One of several test processes finds the settings read already, from the folder of the process that started it: the keys
+# are there, and children have to find the same ones. Its database is its own.
+DATA = Path(os.environ["HOLDFAST_DATA"]) if WORKER else Path(tempfile.mkdtemp(prefix="holdfast-tests-"))
+SCRATCH = DATA / WORKER
+SCRATCH.mkdir(exist_ok=True)
+for folder in (DATA, SCRATCH):
+    folder.chmod(0o711)  # the database's user passes through when we are root
 for name in list(os.environ):
     if name in ("DATABASE_URL", "SECRET_KEY", "EMAIL_URL", "PORT") or name.startswith("HOLDFAST_"):
         if name not in ("HOLDFAST_BROWSER", "HOLDFAST_TEST_FSYNC"):
             del os.environ[name]
 os.environ.update(
     DJANGO_SETTINGS_MODULE="builder.settings",
-    HOLDFAST_DATA=str(SCRATCH),
+    HOLDFAST_DATA=str(DATA),
     SECRET_KEY="only for tests: nothing that they make outlives them, and no two of them must differ",
     PYTHONPATH=os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])),
 )

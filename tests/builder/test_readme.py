@@ -16,7 +16,7 @@ def read_from_the_environment() -> set[str]:
         for path in (ROOT / package).rglob("*.py"):
             text = path.read_text()
             names |= set(re.findall(r"""env(?:iron)?\.\w+\(\s*["']([A-Z][A-Z_]+)["']""", text))
-            names |= set(re.findall(r"""environ\[["']([A-Z][A-Z_]+)["']\]""", text))
+            names |= set(re.findall(r"""os\.environ\[["']([A-Z][A-Z_]+)["']\]""", text))
     return names - {"HOLDFAST_FAILPOINT", "HOLDFAST_CLUSTER", "HOLDFAST_CODE_VERSION", "DJANGO_SETTINGS_MODULE"}
 
 
