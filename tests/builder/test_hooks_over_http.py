@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -20,26 +21,17 @@ from runtime.jsonvalues import MIB
 from runtime.models import Dispatch, Run, Team, Trigger, Workflow
 from runtime.publish import publish
 
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
 def web_server(**environment: str) -> Iterator[int]:
-    """The port of a gunicorn of our own, once it answers."""
+    """The port of a web server process as production runs it, once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        command = [
-            sys.executable,
-            "-m",
-            "gunicorn",
-            "builder.wsgi",
-            "--bind",
-            f"fd://{listener.fileno()}",
-            "--log-level",
-            "warning",
-        ]
-        command += ["--worker-class", "gthread", "--threads", "8", "--no-control-socket"]
-        process = subprocess.Popen(command, env=os.environ | environment, pass_fds=[listener.fileno()])
+        command = [sys.executable, "manage.py", "serve", "--fd", str(listener.fileno())]
+        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, pass_fds=[listener.fileno()])
         try:
             assert (
                 exchange(port, b"GET /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 60)[0]
@@ -52,7 +44,8 @@ def web_server(**environment: str) -> Iterator[int]:
 
 
 def exchange(port: int, data: bytes, seconds: float = 30, end: bool = False) -> tuple[int, dict[str, str], bytes]:
-    """Send bytes, and read (status, headers, body) until the server closes. `end`: we stop sending first."""
+    """Send bytes, and read (status, headers, body) until the server closes; status 0 when it says nothing. `end`: we stop
+    sending first."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         connection.sendall(data)
         if end:
@@ -60,6 +53,8 @@ def exchange(port: int, data: bytes, seconds: float = 30, end: bool = False) -> 
         answer = b""
         while part := connection.recv(65536):
             answer += part
+    if not answer:
+        return 0, {}, b""
     head, _, body = answer.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     return int(first.split()[1]), {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}, body
@@ -113,7 +108,7 @@ def one_byte_over_the_limit_gets_its_answer(port: int, trigger: Trigger) -> None
 def a_length_that_is_not_kept_starts_no_run(port: int, trigger: Trigger) -> None:
     before = Run.objects.count()
     status, *_ = exchange(port, request(trigger, b"{}", length=100), end=True)
-    assert status == 400
+    assert status in (0, 400)  # who hung up may be hung up on
     assert Run.objects.count() == before
 
 
