@@ -15,6 +15,7 @@ from typing import Protocol
 
 LOOK_EVERY_SECONDS = 0.2
 DEATHS_ALLOWED, DEATHS_WINDOW_SECONDS = 5, 60
+LONGEST_PAUSE_SECONDS = 8.0
 
 
 class Interrupted(BaseException):
@@ -41,10 +42,14 @@ class Kept(Protocol):
 
 
 class Child:
-    """A program in a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone."""
+    """A program in a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone.
 
-    def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> None:
-        self.name, self.command, self.env, self.pass_fds = name, command, env, pass_fds
+    Without a vital one there is no point in going on; the others are started again and again."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = (), vital: bool = True
+    ) -> None:
+        self.name, self.command, self.env, self.pass_fds, self.vital = name, command, env, pass_fds, vital
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -101,13 +106,18 @@ def keep_alive(kept: Sequence[Kept], say: Callable[[str], None]) -> None:
 
 
 def revive(one: Kept, status: int, deaths: int, say: Callable[[str], None]) -> None:
-    if deaths > DEATHS_ALLOWED:
+    if deaths > DEATHS_ALLOWED and getattr(one, "vital", True):
         raise GaveUp(f"{one.name} stopped {deaths} times within {DEATHS_WINDOW_SECONDS} s; the last time {how(status)}.")
     say(f"{one.name} stopped unexpectedly ({how(status)}); starting again.")
     if isinstance(one, Child):
         one.kill_all()
-    time.sleep(0 if deaths == 1 else 2 ** (deaths - 2))
+    time.sleep(pause(deaths))
     one.start()
+
+
+def pause(deaths: int) -> float:
+    """Seconds before the next start, by how often it died within the window."""
+    return 0 if deaths == 1 else min(2.0 ** (deaths - 2), LONGEST_PAUSE_SECONDS)
 
 
 def stop(children: Sequence[Child], seconds: float, hurry: Callable[[], bool]) -> None:

@@ -174,7 +174,9 @@ def web_servers(env: dict[str, str], listener: socket.socket) -> list[Child]:
 
 
 def workers(env: dict[str, str]) -> Child:
-    return Child("Workers", [sys.executable, str(settings.BASE_DIR / "manage.py"), "qcluster"], env)
+    """Not vital: while they crash, webhooks are still taken, and what they start waits in the database."""
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "qcluster"]
+    return Child("Workers", command, env, vital=False)
 
 
 def wait_until_it_answers(web: Child) -> str:
