@@ -1,0 +1,163 @@
+"""The journal by itself: whose rows are written, whose are not, and what a claim must be for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from runtime.database import connect
+from runtime.journal import Claim, Journal, Refused, StaleClaim
+from runtime.models import Attempt, Dispatch, LogLine, Run
+
+WORKER = 7
+PROBE = [{"id": "x", "type": "probe"}]
+
+
+@pytest.fixture
+def claims(engine) -> list[Claim]:
+    """Three runs that this worker has claimed."""
+    version = engine.publish(PROBE)
+    engine.sql("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", WORKER)
+    made = []
+    for token in (101, 102, 103):
+        run = engine.start(version)
+        engine.sql(
+            """update dispatch set state = 'claimed', token = %s, worker_id = %s, claims = 1,
+               leased_until = clock_timestamp() + interval '1 hour' where run_id = %s""", token, WORKER, run,
+        )  # fmt: skip
+        made.append(Claim(run, token))
+    return made
+
+
+def line(claim: Claim, text: str = "written") -> tuple[str, tuple[Any, ...]]:
+    return "log", (claim.run_id, "", "info", text, None)
+
+
+def attempt(claim: Claim) -> tuple[str, tuple[Any, ...]]:
+    return "attempt", (claim.run_id, "", "x", 1, 1, "call", claim.token, "{}")
+
+
+def settled(claim: Claim) -> tuple[str, tuple[Any, ...]]:
+    return "settle", (claim.run_id, "", "x", 1, 1, "answered", None, None, None, None, None)
+
+
+def journaling(work: Callable[[Journal], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        journal = Journal(lambda: connect("holdfast journal"), WORKER)
+        writing = asyncio.create_task(journal.run())
+        await asyncio.sleep(0)  # it has begun
+        try:
+            return await work(journal)
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+async def all_at_once(journal: Journal, *handed: tuple[Claim, list]) -> list[Any]:
+    return await asyncio.gather(*(journal.commit(claim, rows) for claim, rows in handed), return_exceptions=True)
+
+
+def taken_over(engine, claim: Claim) -> None:
+    engine.sql("update dispatch set token = token + 1000 where run_id = %s", claim.run_id)
+
+
+def written() -> list[int]:
+    return sorted(LogLine.objects.values_list("run_id", flat=True))
+
+
+def test_rows_of_a_claim_that_was_lost_are_not_written_and_those_beside_them_are(engine, claims):
+    late, good, cancelled = claims
+    taken_over(engine, late)
+    Dispatch.objects.filter(run_id=cancelled.run_id).delete()
+    told = journaling(lambda journal: all_at_once(journal, *((claim, [line(claim)]) for claim in claims)))
+    assert [type(one) for one in told] == [StaleClaim, list, StaleClaim]
+    assert written() == [good.run_id]
+    assert (late.lost, good.lost, cancelled.lost) == (True, False, True)
+
+
+def test_a_lost_claim_settles_its_calls_and_begins_none(engine, claims):
+    late = claims[0]
+
+    async def work(journal: Journal) -> list[Any]:
+        await journal.commit(late, [attempt(late)])
+        await asyncio.to_thread(outside_of_the_loop)
+        first = await all_at_once(journal, (late, [settled(late), line(late)]))
+        return first + await all_at_once(journal, (late, [("attempt", (*attempt(late)[1][:4], 2, *attempt(late)[1][5:]))]))
+
+    def outside_of_the_loop() -> None:
+        taken_over(engine, late)
+        connection.close()
+
+    told = journaling(work)
+    assert [type(one) for one in told] == [StaleClaim, StaleClaim]
+    assert [(one.n, one.outcome) for one in Attempt.objects.all()] == [(1, "answered")]
+    assert written() == []
+
+
+def test_a_run_is_released_only_when_all_that_happened_to_it_was_acted_upon(engine, claims):
+    seen, unseen, _ = claims
+    engine.sql("update dispatch set wakes = wakes + 1 where run_id = %s", unseen.run_id)
+    told = journaling(lambda journal: all_at_once(
+        journal, *((claim, [("release", (claim.run_id, claim.token, claim.wakes))]) for claim in (seen, unseen))
+    ))  # fmt: skip
+    assert [[kind for kind, *_ in rows] for rows in told] == [["release"], []]
+    states = dict(Dispatch.objects.values_list("run_id", "state"))
+    assert (states[seen.run_id], states[unseen.run_id]) == ("waiting", "claimed")
+
+
+def test_rows_that_the_database_refuses_fail_their_run_alone(engine, claims):
+    bad = claims[1]
+    rows = {claim: [line(claim)] for claim in claims}
+    rows[bad].append(("log", (bad.run_id, "", "info", "x", "{no json")))
+    told = journaling(lambda journal: all_at_once(journal, *rows.items()))
+    assert [type(one) for one in told] == [list, Refused, list]
+    assert written() == [claims[0].run_id, claims[2].run_id]
+
+
+def test_text_that_is_no_unicode_fails_its_run_alone_and_not_the_journal(engine, claims):
+    told = journaling(lambda journal: all_at_once(journal, (claims[0], [line(claims[0], "\ud800")]), (claims[1], [line(claims[1])])))
+    assert [type(one) for one in told] == [Refused, list]
+    assert written() == [claims[1].run_id]
+
+
+def test_a_session_that_was_shut_out_is_replaced_and_its_batch_is_written_once(engine, claims):
+    async def work(journal: Journal) -> None:
+        await journal.commit(claims[0], [line(claims[0])])
+        await asyncio.to_thread(shut_out)
+        await journal.commit(claims[0], [line(claims[0])])
+
+    def shut_out() -> None:
+        engine.sql("update journal_mark set epoch = epoch + 1 where worker_id = %s", WORKER)
+        connection.close()
+
+    journaling(work)
+    assert written() == [claims[0].run_id] * 2
+
+
+def test_rows_that_ride_along_are_written_when_the_journal_ends(engine, claims):
+    async def work(journal: Journal) -> None:
+        journal.add(claims[0], [line(claims[0])])
+
+    journaling(work)
+    assert written() == [claims[0].run_id]
+
+
+def test_the_end_of_a_run_is_its_owners_alone(engine, claims):
+    late, good, _ = claims
+    taken_over(engine, late)
+
+    def end(claim: Claim) -> tuple[str, tuple[Any, ...]]:
+        return "end", (claim.run_id, claim.token, "succeeded", None, None, "title", None)
+
+    told = journaling(lambda journal: all_at_once(journal, (late, [end(late)]), (good, [end(good)])))
+    assert [type(one) for one in told] == [StaleClaim, list]
+    assert dict(Run.objects.filter(pk__in=[late.run_id, good.run_id]).values_list("id", "state")) == {
+        late.run_id: "open", good.run_id: "succeeded",
+    }  # fmt: skip
+    assert not Dispatch.objects.filter(run_id=good.run_id).exists()
