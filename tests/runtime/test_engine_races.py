@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from runtime import acts, approvals, waits
@@ -34,6 +36,25 @@ def test_signals_race_with_the_registration_of_their_waits(engine):
         engine.ends(run)
         assert engine.output(run, "reply") == run
     assert Signal.objects.filter(wait__isnull=False).count() == len(runs)
+
+
+def test_a_signal_during_a_registration_waits_for_it(engine, database_url):
+    """The owner's batch has looked for early signals and is not committed yet: a signal now must not be kept beside it."""
+    run = engine.start(engine.publish(CALLBACK))
+    with psycopg.connect(database_url) as owner, psycopg.connect(database_url, autocommit=True) as sees, ThreadPoolExecutor(1) as thread:
+        owner.execute(waits.LOCK, [run])
+        owner.execute(
+            """insert into wait (run_id, scope, path, take, kind, n, state, data, created_at)
+               values (%s, '', 'reply', 1, 'callback', 1, 'open', '{}', now())""", [run],
+        )  # fmt: skip
+        told = thread.submit(lambda: at_once(lambda: waits.signal(run, "reply", "x", "1")))
+        stuck = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        eventually(lambda: sees.execute(stuck).fetchone() or told.done())
+        assert not told.done(), "it did not wait for the run's lock"
+        owner.commit()
+        assert told.result() == [True]
+    wait = Wait.objects.get(run_id=run)
+    assert (wait.state, wait.outcome["payload"]) == ("resolved", "x")
 
 
 def test_the_same_signal_at_one_instant_counts_once(engine):
@@ -102,6 +123,7 @@ def test_a_requeue_at_one_instant_counts_once(engine):
     engine.worker()
     engine.ends(run, "failed")
     told = at_once(*[lambda: acts.requeue(run)] * 4)
+    assert {type(one) for one in told} == {bool}, told
     assert told.count(True) in (1, 2)  # a second one, when the run had failed again in between
     engine.ends(run, "failed")
     assert [attempt.take for attempt in engine.attempts(run)] == list(range(1, told.count(True) + 2))

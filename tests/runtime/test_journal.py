@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.db import connection
 
 from runtime.database import connect
 from runtime.journal import Claim, Journal, Refused, StaleClaim
-from runtime.models import Attempt, Dispatch, LogLine, Run
+from runtime.models import Attempt, Dispatch, LogLine, Run, Wait
 
 WORKER = 7
 PROBE = [{"id": "x", "type": "probe"}]
@@ -109,6 +110,23 @@ def test_a_run_is_released_only_when_all_that_happened_to_it_was_acted_upon(engi
     assert [[kind for kind, *_ in rows] for rows in told] == [["release"], []]
     states = dict(Dispatch.objects.values_list("run_id", "state"))
     assert (states[seen.run_id], states[unseen.run_id]) == ("waiting", "claimed")
+
+
+def test_whether_a_wait_is_due_is_the_databases_word_and_not_the_workers(engine, clock, claims):
+    claim = claims[0]
+    wait = Wait.objects.create(run_id=claim.run_id, path="x", kind="timer", due_at=clock.now() + timedelta(hours=1))
+
+    async def work(journal: Journal) -> list[list[tuple]]:
+        due = ("due", (claim.run_id, wait.pk))
+        early = await journal.commit(claim, [due])
+        await asyncio.to_thread(later)
+        return [early, await journal.commit(claim, [due]), await journal.commit(claim, [due])]
+
+    def later() -> None:
+        clock.advance(hours=1)
+        connection.close()
+
+    assert [[kind for kind, *_ in rows] for rows in journaling(work)] == [[], ["due"], []]
 
 
 def test_rows_that_the_database_refuses_fail_their_run_alone(engine, claims):
