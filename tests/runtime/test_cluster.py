@@ -44,7 +44,14 @@ def alive() -> int:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return all(not process.is_running() or process.status() == psutil.STATUS_ZOMBIE for process in processes)
+    return all(ended(process) for process in processes)
+
+
+def ended(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # between the two questions
+        return True
 
 
 def test_a_killed_worker_is_replaced_and_its_run_goes_on(engine, cluster):
