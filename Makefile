@@ -15,7 +15,7 @@ up: packages
 	@$(RUN) manage.py up
 
 test: test-packages browser
-	@$(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(RUN) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 # Not tests: attacks and measurements, which take as long as you let them.
 chaos: test-packages
