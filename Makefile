@@ -9,7 +9,7 @@ RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
 INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
-.PHONY: up test chaos bench browser lock upgrade clean venv packages test-packages
+.PHONY: up test bench browser lock upgrade clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -17,10 +17,7 @@ up: packages
 test: test-packages browser
 	@$(RUN) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
-# Not tests: attacks and measurements, which take as long as you let them.
-chaos: test-packages
-	@$(RUN) -m tests.chaos $(ARGS)
-
+# Not a test: measurements, which take as long as you let them.
 bench: test-packages
 	@$(RUN) -m tests.bench $(ARGS)
 
