@@ -206,7 +206,7 @@ def test_what_grows_is_stopped_before_it_has_grown(source):
         start = time.process_time()
         with pytest.raises(EvaluationError) as caught:
             expression.evaluate(names)
-        assert time.process_time() - start < 1.0  # tracing is slow
+        assert time.process_time() - start < 5.0  # tracing is slow, and so is a processor that others use too; without fuel it would be hours
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
