@@ -34,8 +34,13 @@ from runtime.starts import start
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 T = TypeVar("T")
-SETTINGS = {"HOLDFAST_LEASE_SECONDS": 6.0, "HOLDFAST_POLL_SECONDS": 0.2, "HOLDFAST_GRACE_SECONDS": 2.0,
-            "HOLDFAST_CONCURRENCY": 100, "HOLDFAST_ALLOWED_PRIVATE_HOSTS": ["127.0.0.1"]}  # fmt: skip
+SETTINGS = {
+    "HOLDFAST_LEASE_SECONDS": 6.0,
+    "HOLDFAST_POLL_SECONDS": 0.2,
+    "HOLDFAST_GRACE_SECONDS": 2.0,
+    "HOLDFAST_CONCURRENCY": 100,
+    "HOLDFAST_ALLOWED_PRIVATE_HOSTS": ["127.0.0.1"],
+}
 
 
 def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str | Callable[[], str] = "") -> T:
@@ -46,7 +51,9 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str 
         if value:
             return value
         if time.monotonic() > ends:
-            raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what or condition}; last: {value!r}")
+            raise AssertionError(
+                f"not within {seconds} s: {what() if callable(what) else what or condition}; last: {value!r}"
+            )
         time.sleep(0.02)
 
 
@@ -71,8 +78,12 @@ def at_once(*acts: Callable[[], Any]) -> list[Any]:
 class Zygote:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.runtime.zygote"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.runtime.zygote"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def ask(self, **order: Any) -> dict[str, Any]:
         self._process.stdin.write(json.dumps(order) + "\n")
@@ -142,9 +153,13 @@ class Engine:
         log.touch()
         chosen = SETTINGS | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
         made = self.zygote.ask(
-            do="spawn", log=str(log), settings=chosen, cluster="tests", sockets=sockets,
+            do="spawn",
+            log=str(log),
+            settings=chosen,
+            cluster="tests",
+            sockets=sockets,
             env={"HOLDFAST_TEST_FOLDER": str(self.folder), "HOLDFAST_FAILPOINT": failpoint, **(env or {})},
-        )  # fmt: skip
+        )
         self.workers.append(WorkerProcess(self.zygote, made["pid"], log))
         return self.workers[-1]
 
@@ -157,7 +172,7 @@ class Engine:
         self.workers.clear()
 
     def leases_end(self) -> None:
-        """The leases of dead workers run out now. For when no worker lives; the database first does what they had asked."""
+        """The leases of dead workers run out now, after what they had asked of the database. For when none lives."""
         self.last_words()
         self.sql("update dispatch set leased_until = clock_timestamp() where token is not null")
 
@@ -168,7 +183,9 @@ class Engine:
 
     def last_words(self) -> None:
         """Wait until the database has done what dead workers had asked of it."""
-        theirs = "select pid from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()"
+        theirs = (
+            "select pid from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()"
+        )
         eventually(lambda: not self.sql(theirs), what="the end of dead workers' sessions")
 
     # The outside of `probe`
@@ -197,7 +214,9 @@ class Engine:
                     clock.advance(seconds=left)
             return bool(until())
 
-        eventually(turn, 2 * PATIENCE, what=lambda: "\n".join(self.told(run) for run in runs if self.state(run) == "open"))
+        eventually(
+            turn, 2 * PATIENCE, what=lambda: "\n".join(self.told(run) for run in runs if self.state(run) == "open")
+        )
 
     # What became of it
 
@@ -217,12 +236,16 @@ class Engine:
 
     def parked(self, run: int) -> Dispatch:
         """Wait until nobody holds the run and it waits for something."""
-        return eventually(lambda: Dispatch.objects.filter(run_id=run, state="waiting").first(), what=lambda: self.told(run))
+        return eventually(
+            lambda: Dispatch.objects.filter(run_id=run, state="waiting").first(), what=lambda: self.told(run)
+        )
 
     def wait(self, run: int, path: str, kind: str = "", state: str = "open") -> Wait:
         """Wait until there is a wait at the path."""
         found = Wait.objects.filter(run_id=run, path=path, state=state)
-        return eventually(lambda: (found.filter(kind=kind) if kind else found).order_by("-pk").first(), what=lambda: self.told(run))
+        return eventually(
+            lambda: (found.filter(kind=kind) if kind else found).order_by("-pk").first(), what=lambda: self.told(run)
+        )
 
     def results(self, run: int) -> dict[str, tuple[str, Any]]:
         """Path -> (state, output or the error's message) of the results that stand."""

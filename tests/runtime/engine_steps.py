@@ -60,11 +60,20 @@ class Probe(StepType):
             attempt = await ctx.begin({"note": config["note"]}, f"call{operation}" if operation > 1 else "call")
             if attempt.n <= config["fail"] and not (folder() / "healed").exists():
                 raise StepError(
-                    f"Not at attempt {attempt.n}.", outcome=AttemptOutcome(config["outcome"]), retry=config["retry"],
+                    f"Not at attempt {attempt.n}.",
+                    outcome=AttemptOutcome(config["outcome"]),
+                    retry=config["retry"],
                     retry_after=config["retry_after"],
-                )  # fmt: skip
-            line = {"run": ctx.run_id, "path": ctx.path, "take": ctx.take, "n": attempt.n, "key": attempt.idempotency_key,
-                    "operation": operation, "note": config["note"]}  # fmt: skip
+                )
+            line = {
+                "run": ctx.run_id,
+                "path": ctx.path,
+                "take": ctx.take,
+                "n": attempt.n,
+                "key": attempt.idempotency_key,
+                "operation": operation,
+                "note": config["note"],
+            }
             with (folder() / "ledger").open("a") as ledger:
                 ledger.write(json.dumps(line) + "\n")
         if config["breaks"] and not (folder() / "healed").exists():
@@ -95,8 +104,15 @@ class Strange(StepType):
                 for _ in range(1000):
                     value = [value]
                 return Done(value)
-        values = {"nul": "a\x00b", "surrogate": "\ud800", "nan": float("nan"), "huge": "x" * 2_000_000, "object": object(),
-                  "integer": 10**5000, "number": 1e308 * 10}  # fmt: skip
+        values = {
+            "nul": "a\x00b",
+            "surrogate": "\ud800",
+            "nan": float("nan"),
+            "huge": "x" * 2_000_000,
+            "object": object(),
+            "integer": 10**5000,
+            "number": 1e308 * 10,
+        }
         return Done({"value": values[ctx.config["kind"]]}, log=("line with \x00 and \udc00",))
 
 

@@ -1,4 +1,4 @@
-"""`manage.py qcluster`: django-q2 keeps the workers alive and stops them in order, and nobody outlives his supervisor."""
+"""`manage.py qcluster`: workers are kept alive and stopped in order, and nobody outlives his supervisor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,15 @@ def cluster(engine) -> Iterator[object]:
     started: list[psutil.Process] = []
 
     def start(**env: str) -> subprocess.Popen:
-        given = {"HOLDFAST_WORKERS": "2", "HOLDFAST_LEASE_SECONDS": "3", "HOLDFAST_POLL_SECONDS": "0.2", "HOLDFAST_GRACE_SECONDS": "1",
-                 "HOLDFAST_TEST_FOLDER": str(engine.folder), "HOLDFAST_LOG_LEVEL": "WARNING", **env}  # fmt: skip
+        given = {
+            "HOLDFAST_WORKERS": "2",
+            "HOLDFAST_LEASE_SECONDS": "3",
+            "HOLDFAST_POLL_SECONDS": "0.2",
+            "HOLDFAST_GRACE_SECONDS": "1",
+            "HOLDFAST_TEST_FOLDER": str(engine.folder),
+            "HOLDFAST_LOG_LEVEL": "WARNING",
+            **env,
+        }
         process = subprocess.Popen([sys.executable, "manage.py", "qcluster"], cwd=ROOT, env=os.environ | given)
         started.append(psutil.Process(process.pid))
         eventually(lambda: alive() == 2)
@@ -56,7 +63,9 @@ def ended(process: psutil.Process) -> bool:
 
 def test_a_killed_worker_is_replaced_and_its_run_goes_on(engine, cluster):
     cluster()
-    run = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}]))
+    run = engine.start(
+        engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}])
+    )
     eventually(lambda: engine.ledger(run))
     holder = Worker.objects.get(pk=Dispatch.objects.get(run_id=run).worker_id)
     os.kill(holder.pid, signal.SIGKILL)
@@ -67,7 +76,9 @@ def test_a_killed_worker_is_replaced_and_its_run_goes_on(engine, cluster):
 
 def test_sigterm_ends_claiming_at_once_waits_for_the_grace_and_hands_back(engine, cluster):
     held = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "never-{{ run.id }}"}}]))
-    soon = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}]))
+    soon = engine.start(
+        engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}])
+    )
     process = cluster(HOLDFAST_GRACE_SECONDS="4", HOLDFAST_LEASE_SECONDS="20")
     eventually(lambda: len(engine.ledger()) == 2)
     process.send_signal(signal.SIGTERM)
@@ -77,7 +88,9 @@ def test_sigterm_ends_claiming_at_once_waits_for_the_grace_and_hands_back(engine
     engine.release("go")
     engine.ends(soon, seconds=10)  # what is in flight may end within the grace period
     assert process.wait(PATIENCE) == 0
-    assert Dispatch.objects.get(run_id=late).state == "ready" and not engine.ledger(late), "it claimed after it was told to stop"
+    assert Dispatch.objects.get(run_id=late).state == "ready" and not engine.ledger(late), (
+        "it claimed after it was told to stop"
+    )
     row = Dispatch.objects.get(run_id=held)
     assert (row.state, row.token, row.lost) == ("ready", None, 0), "handed back, not left to its lease"
     assert Worker.objects.filter(ended_at=None).count() == 0

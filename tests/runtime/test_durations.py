@@ -18,7 +18,9 @@ def test_numbers_and_units_also_joined(text, seconds):
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["", " ", "s", "3", "3 days", "-3d", "1h30", "3d!", "1e3s", "٣d", "P3D", "inf s", "nan", "1..5h", "1mo"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "s", "3", "3 days", "-3d", "1h30", "3d!", "1e3s", "٣d", "P3D", "inf s", "nan", "1..5h", "1mo"]
+)
 def test_what_is_none_is_told_with_what_would_be_one(text):
     with pytest.raises(ValueError, match="is not a duration. Write"):
         parse_duration(text)
@@ -35,7 +37,9 @@ def test_a_date_without_an_offset_is_local_to_its_zone():
     assert parse_instant("2027-01-15T09:00-10:00", "Europe/Berlin") == datetime(2027, 1, 15, 19, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["tomorrow", "", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "9999-12-31"])
+@pytest.mark.parametrize(
+    "text", ["tomorrow", "", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "9999-12-31"]
+)
 def test_what_is_no_date_in_every_zone_is_refused(text):
     with pytest.raises(ValueError):
         parse_instant(text, "Asia/Tokyo")

@@ -30,7 +30,12 @@ def crash(postgres) -> None:
 
 
 def test_workers_come_back_by_themselves_when_postgres_was_restarted(engine, durable):
-    steps = [{"id": "a", "type": "probe"}, {"id": "b", "type": "probe", "config": {"seconds": 0.1}}, {"id": "c", "type": "probe", "config": {"hold": "go"}}, {"id": "d", "type": "probe"}]
+    steps = [
+        {"id": "a", "type": "probe"},
+        {"id": "b", "type": "probe", "config": {"seconds": 0.1}},
+        {"id": "c", "type": "probe", "config": {"hold": "go"}},
+        {"id": "d", "type": "probe"},
+    ]
     version = engine.publish(steps)
     runs = [engine.start(version) for _ in range(60)]
     workers = [engine.worker(concurrency=30) for _ in range(2)]

@@ -1,7 +1,7 @@
 """Killed anywhere, a run comes to the end that it would have come to, and no finished step runs again.
 
-The flow has every step type. Whoever decides, calls back and moves the clock does so as soon as there is something to do,
-whether the workers live or not.
+The flow has every step type. Whoever decides, calls back and moves the clock does so as soon as there is something
+to do, whether the workers live or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ from tests.servers.ai import AiServer
 
 IN_OTHER_PROCESSES = {"decision.inside"}  # hit by whoever decides; see test_engine_races.py
 BY_SCHEDULE = {"schedule.inside"}  # see test_schedules.py
-STEADY = {"decision": 1, "status": 1, "branch": 1, "count": 1, "results": 1, "subject": 1, "score": 1, "sum": 1, "note": 1, "lanes": 1}
+STEADY = {
+    "decision": 1,
+    "status": 1,
+    "branch": 1,
+    "count": 1,
+    "results": 1,
+    "subject": 1,
+    "score": 1,
+    "sum": 1,
+    "note": 1,
+    "lanes": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,25 +48,75 @@ def flow(crm, ai) -> list[dict[str, Any]]:
 
     schema = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
     return [
-        {"id": "score", "type": "ai", "config": {"task": "extract", "prompt": "Score it", "connection": "ai", "schema": schema}},
-        {"id": "names", "type": "set", "config": {"values": {"sum": "{{ 40 + 2 }}", "note": "{{ string(steps.score.output.score) }}"}}},
+        {
+            "id": "score",
+            "type": "ai",
+            "config": {"task": "extract", "prompt": "Score it", "connection": "ai", "schema": schema},
+        },
+        {
+            "id": "names",
+            "type": "set",
+            "config": {"values": {"sum": "{{ 40 + 2 }}", "note": "{{ string(steps.score.output.score) }}"}},
+        },
         call("put", "PUT", "put"),
-        {"id": "high", "type": "condition", "branches": [
-            {"id": "yes", "when": "steps.names.output.sum == 42", "steps": [call("deal", "POST", "high/yes/deal")]}, {"id": "no", "steps": []}]},
-        {"id": "both", "type": "parallel", "branches": [
-            {"id": "a", "steps": [{"id": "hour", "type": "delay", "config": {"for": "1h"}}, call("late", "PUT", "both/a/late")]},
-            {"id": "b", "steps": [{"id": "ok", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "Go on?"}}]}]},
-        {"id": "each", "type": "loop", "config": {"items": "[1, 2, 3, 4, 5]", "concurrency": 2, "collect": "steps.add.output.status"},
-         "steps": [call("add", "POST", "each_{{ loop.index }}/add"), {"id": "mark", "type": "set", "config": {"values": {"note": "{{ loop.item }}"}}}]},
+        {
+            "id": "high",
+            "type": "condition",
+            "branches": [
+                {"id": "yes", "when": "steps.names.output.sum == 42", "steps": [call("deal", "POST", "high/yes/deal")]},
+                {"id": "no", "steps": []},
+            ],
+        },
+        {
+            "id": "both",
+            "type": "parallel",
+            "branches": [
+                {
+                    "id": "a",
+                    "steps": [
+                        {"id": "hour", "type": "delay", "config": {"for": "1h"}},
+                        call("late", "PUT", "both/a/late"),
+                    ],
+                },
+                {
+                    "id": "b",
+                    "steps": [
+                        {
+                            "id": "ok",
+                            "type": "approval",
+                            "config": {"approvers": ["dana@example.com"], "subject": "Go on?"},
+                        }
+                    ],
+                },
+            ],
+        },
+        {
+            "id": "each",
+            "type": "loop",
+            "config": {"items": "[1, 2, 3, 4, 5]", "concurrency": 2, "collect": "steps.add.output.status"},
+            "steps": [
+                call("add", "POST", "each_{{ loop.index }}/add"),
+                {"id": "mark", "type": "set", "config": {"values": {"note": "{{ loop.item }}"}}},
+            ],
+        },
         {"id": "reply", "type": "callback"},
-        {"id": "gone", "type": "probe", "config": {"fail": 9, "retry": False}, "on_error": {"steps": [
-            {"id": "mail", "type": "email", "config": {"to": ["lee@example.com"], "subject": "It failed"}}]}},
+        {
+            "id": "gone",
+            "type": "probe",
+            "config": {"fail": 9, "retry": False},
+            "on_error": {
+                "steps": [
+                    {"id": "mail", "type": "email", "config": {"to": ["lee@example.com"], "subject": "It failed"}}
+                ]
+            },
+        },
         {"id": "end", "type": "stop", "config": {"message": "done", "output": {"sum": "{{ steps.names.output.sum }}"}}},
-    ]  # fmt: skip
+    ]
 
 
 def steady(results: dict[str, tuple[str, Any]]) -> dict[str, Any]:
     """What must be the same in every run of the flow."""
+
     def kept(value: Any) -> Any:
         return {name: value[name] for name in value if name in STEADY} if isinstance(value, dict) else value
 
@@ -74,11 +135,28 @@ def effects_of(calls: list[tuple[str, bool]]) -> Counter:
 
 def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engine, clock, crm, ai):
     workflow = Workflow.objects.create(team=Team.objects.create(name="Engine"), name="Everything")
-    row = Credential(team=workflow.team, name="ai", kind="openai", hosts=["127.0.0.1"], config={"base_url": ai.url + "/v1", "model": "m"})
+    row = Credential(
+        team=workflow.team,
+        name="ai",
+        kind="openai",
+        hosts=["127.0.0.1"],
+        config={"base_url": ai.url + "/v1", "model": "m"},
+    )
     seal(row, {"api_key": "key-of-the-test"})
     version = engine.publish(flow(crm, ai), workflow=workflow)
     assert {step["type"] for step in walk(version.definition["steps"])} >= {
-        "condition", "parallel", "loop", "ai", "http", "email", "delay", "approval", "callback", "set", "stop"}  # fmt: skip
+        "condition",
+        "parallel",
+        "loop",
+        "ai",
+        "http",
+        "email",
+        "delay",
+        "approval",
+        "callback",
+        "set",
+        "stop",
+    }
 
     undisturbed = engine.start(version)
     healthy = engine.worker()
@@ -93,7 +171,9 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
     wrong = {}
     for name in [name for name in NAMES if name not in IN_OTHER_PROCESSES | BY_SCHEDULE]:
         run = engine.start(version)
-        doomed = engine.worker(failpoint=name, lease_seconds=1.5 if name == "renew.before" else 6)  # renewed after a third
+        doomed = engine.worker(
+            failpoint=name, lease_seconds=1.5 if name == "renew.before" else 6
+        )  # renewed after a third
         engine.drive(clock, [run], lambda: doomed.status() is not None)
         engine.leases_end()
         engine.sql("update outbox set due_at = clock_timestamp() where state = 'sending'")  # its lease is minutes long
@@ -112,7 +192,7 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
             "more repeats than calls that were in flight": len(calls) - len(effects) > 2 and calls,
             "mails": OutboxMessage.objects.filter(run_id=run).count() != mails and "other mails",
             "open attempts": [attempt.path for attempt in engine.attempts(run) if attempt.outcome is None],
-        }  # fmt: skip
+        }
         if any(told.values()):
             wrong[name] = {what: value for what, value in told.items() if value}
     assert not wrong, wrong

@@ -1,4 +1,4 @@
-"""A run that is held by a long call still hears what happens to its other lanes; and a resume costs the same wherever it is."""
+"""A run held by a long call hears what happens to its other lanes; a resume costs the same wherever it is."""
 
 from __future__ import annotations
 
@@ -16,14 +16,24 @@ from tests.runtime.engine import eventually
 def test_what_is_resolved_while_another_lane_calls_goes_on_within_a_second(engine, clock, crm):
     """The call takes as long as it likes; the other lanes' delay, approval and callback go on beside it."""
     crm.control(after_commit="hang", after_commit_times=1)
-    call = {"id": "long", "type": "http", "timeout": "2m", "config": {"method": "PUT", "url": crm.url + "/{{ run.id }}/long"}}
+    call = {
+        "id": "long",
+        "type": "http",
+        "timeout": "2m",
+        "config": {"method": "PUT", "url": crm.url + "/{{ run.id }}/long"},
+    }
     lanes = {
         "b": [call],
         "timer": [{"id": "hour", "type": "delay", "config": {"for": "1h"}}, {"id": "after_hour", "type": "probe"}],
-        "person": [{"id": "ok", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "?"}}, {"id": "after_ok", "type": "probe"}],
+        "person": [
+            {"id": "ok", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "?"}},
+            {"id": "after_ok", "type": "probe"},
+        ],
         "other": [{"id": "reply", "type": "callback"}, {"id": "after_reply", "type": "probe"}],
     }
-    steps = [{"id": "all", "type": "parallel", "branches": [{"id": lane, "steps": inner} for lane, inner in lanes.items()]}]
+    steps = [
+        {"id": "all", "type": "parallel", "branches": [{"id": lane, "steps": inner} for lane, inner in lanes.items()]}
+    ]
     run = engine.start(engine.publish(steps))
     engine.worker()
     for path in ("all/timer/hour", "all/person/ok", "all/other/reply"):
@@ -33,7 +43,9 @@ def test_what_is_resolved_while_another_lane_calls_goes_on_within_a_second(engin
     took = {}
     for name, act in {
         "after_hour": lambda: clock.advance(hours=1),
-        "after_ok": lambda: approvals.decide(Approval.objects.get(run_id=run), "approve", recipient=Approval.objects.get(run_id=run).recipients.get()),
+        "after_ok": lambda: approvals.decide(
+            Approval.objects.get(run_id=run), "approve", recipient=Approval.objects.get(run_id=run).recipients.get()
+        ),
         "after_reply": lambda: waits.signal(run, "all/other/reply", None, "1"),
     }.items():
         began = time.monotonic()
@@ -49,12 +61,29 @@ def test_what_is_resolved_while_another_lane_calls_goes_on_within_a_second(engin
 
 def test_a_resume_costs_the_same_at_any_iteration(engine, database_url):
     """Iterations give 1 KB each. What the next owner reads, and what each further iteration reads and writes, stays."""
-    body = [{"id": "fill", "type": "set", "config": {"values": {"text": "{{ trigger.body.text }}", "i": "{{ loop.index }}"}}},
-            {"id": "stop_here", "type": "condition", "branches": [
-                {"id": "yes", "when": "loop.index == 10 || loop.index == 10000", "steps": [{"id": "reply", "type": "callback"}]},
-                {"id": "no", "steps": []}]}]  # fmt: skip
-    steps = [{"id": "first", "type": "probe"}, {"id": "each", "type": "loop", "steps": body,
-              "config": {"while": "loop.index < 10005", "max": 20000}}]  # fmt: skip
+    body = [
+        {
+            "id": "fill",
+            "type": "set",
+            "config": {"values": {"text": "{{ trigger.body.text }}", "i": "{{ loop.index }}"}},
+        },
+        {
+            "id": "stop_here",
+            "type": "condition",
+            "branches": [
+                {
+                    "id": "yes",
+                    "when": "loop.index == 10 || loop.index == 10000",
+                    "steps": [{"id": "reply", "type": "callback"}],
+                },
+                {"id": "no", "steps": []},
+            ],
+        },
+    ]
+    steps = [
+        {"id": "first", "type": "probe"},
+        {"id": "each", "type": "loop", "steps": body, "config": {"while": "loop.index < 10005", "max": 20000}},
+    ]
     version = engine.publish(steps)
     early, late = (engine.start(version, {"text": "x" * 1000}) for _ in range(2))
     engine.worker()
@@ -87,6 +116,8 @@ def _loaded(url: str, run: int) -> dict[str, int]:
         for query in (memory.FRAMES, memory.RESULTS, memory.ATTEMPTS, memory.WAITS):
             given = {"runs": [run], "referenced": ["fill"], "always": ["stop_here"]}
             for _ in range(2):
-                plan = connection.execute("explain (analyze, buffers, format json) " + query, given).fetchone()[0][0]["Plan"]
+                plan = connection.execute("explain (analyze, buffers, format json) " + query, given).fetchone()[0][0][
+                    "Plan"
+                ]
             pages += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
     return {"rows": rows, "bytes": size, "pages": pages}

@@ -14,7 +14,7 @@ SEED = int(os.environ.get("HOLDFAST_TEST_SEED", "20270115"))
 
 
 class Flow:
-    """A definition whose results do not depend on timing: what fails is handled where nothing else goes on beside it."""
+    """A definition whose results do not depend on timing: what fails is handled where nothing goes on beside it."""
 
     def __init__(self, seed: int):
         self.random, self.count = random.Random(seed), 0
@@ -39,7 +39,12 @@ class Flow:
         return self.random.choice([1, "text", [1, 2], {"a": {"b": None}}, "{{ trigger.body.n + 1 }}", "{{ run.test }}"])
 
     def probe(self, id: str, depth: int, beside: bool) -> dict[str, Any]:
-        step = {"id": id, "type": "probe", "config": {"value": self.value(), "fail": self.random.choice([0, 0, 1])}, "retry": {"first": "1ms"}}
+        step = {
+            "id": id,
+            "type": "probe",
+            "config": {"value": self.value(), "fail": self.random.choice([0, 0, 1])},
+            "retry": {"first": "1ms"},
+        }
         self.seen.append(id)
         return step
 
@@ -56,13 +61,18 @@ class Flow:
         return {"id": id, "type": "callback", "config": {"expires": "100w"}}
 
     def failing(self, id: str, depth: int, beside: bool) -> dict[str, Any]:
-        lane = {"steps": [{"id": f"{id}r", "type": "probe", "config": {"value": f"{{{{ steps.{id}.error.message }}}}"}}]}
+        lane = {
+            "steps": [{"id": f"{id}r", "type": "probe", "config": {"value": f"{{{{ steps.{id}.error.message }}}}"}}]
+        }
         config = {"fail": 99, "retry": False, "outcome": "answered"}
         return {"id": id, "type": "probe", "config": config, "on_error": self.random.choice(["continue", lane])}
 
     def condition(self, id: str, depth: int, beside: bool) -> dict[str, Any]:
         when = self.random.choice(["trigger.body.n > 1", "trigger.body.n > 5", "true"])
-        lanes = [{"id": "a", "when": when, "steps": self.steps(depth + 1, beside)}, {"id": "b", "steps": self.steps(depth + 1, beside)}]
+        lanes = [
+            {"id": "a", "when": when, "steps": self.steps(depth + 1, beside)},
+            {"id": "b", "steps": self.steps(depth + 1, beside)},
+        ]
         return {"id": id, "type": "condition", "branches": lanes}
 
     def parallel(self, id: str, depth: int, beside: bool) -> dict[str, Any]:
@@ -71,7 +81,11 @@ class Flow:
 
     def loop(self, id: str, depth: int, beside: bool) -> dict[str, Any]:
         width = self.random.choice([1, 2, 3])
-        config = {"items": self.random.choice(["[1, 2, 3]", "trigger.body.list", "[]"]), "concurrency": width, "collect": "loop.item"}
+        config = {
+            "items": self.random.choice(["[1, 2, 3]", "trigger.body.list", "[]"]),
+            "concurrency": width,
+            "collect": "loop.item",
+        }
         step = {"id": id, "type": "loop", "config": config, "steps": self.steps(depth + 1, beside or width > 1)}
         self.seen.append(id)
         return step
@@ -79,7 +93,11 @@ class Flow:
     def failing_box(self, id: str, depth: int, beside: bool) -> dict[str, Any]:
         bad = {"id": f"{id}f", "type": "probe", "config": {"fail": 99, "retry": False, "outcome": "answered"}}
         steps = [*self.steps(depth + 1, beside), bad]
-        rescue = {"steps": [{"id": f"{id}r", "type": "set", "config": {"values": {"why": f"{{{{ steps.{id}.error.step }}}}"}}}]}
+        rescue = {
+            "steps": [
+                {"id": f"{id}r", "type": "set", "config": {"values": {"why": f"{{{{ steps.{id}.error.step }}}}"}}}
+            ]
+        }
         return {"id": id, "type": "loop", "config": {"items": "[1, 2]"}, "steps": steps, "on_error": rescue}
 
 

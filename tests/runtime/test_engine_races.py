@@ -1,4 +1,4 @@
-"""Who comes first wins, the others are told, and nothing is lost or done twice: over real connections, at one instant."""
+"""Who comes first wins, the others are told, nothing is lost or done twice: over real connections, at one instant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ CALLBACK = [{"id": "reply", "type": "callback"}, {"id": "after", "type": "probe"
 
 
 def approval(**config) -> list[dict]:
-    given = {"approvers": ["dana@example.com", "lee@example.com"], "subject": "?", "on_rejected": "go_on", "on_expired": "go_on"}
+    given = {
+        "approvers": ["dana@example.com", "lee@example.com"],
+        "subject": "?",
+        "on_rejected": "go_on",
+        "on_expired": "go_on",
+    }
     return [{"id": "ok", "type": "approval", "config": {**given, **config}}, {"id": "after", "type": "probe"}]
 
 
@@ -31,7 +36,9 @@ def test_signals_race_with_the_registration_of_their_waits(engine):
     eventually(lambda: Wait.objects.exists())
     third = len(runs) // 3
     groups = [runs[:third], runs[third : 2 * third], runs[2 * third :]]
-    at_once(*(lambda group=group: [waits.signal(run, "reply", run, "1") for run in reversed(group)] for group in groups))
+    at_once(
+        *(lambda group=group: [waits.signal(run, "reply", run, "1") for run in reversed(group)] for group in groups)
+    )
     for run in runs:
         engine.ends(run)
         assert engine.output(run, "reply") == run
@@ -39,14 +46,19 @@ def test_signals_race_with_the_registration_of_their_waits(engine):
 
 
 def test_a_signal_during_a_registration_waits_for_it(engine, database_url):
-    """The owner's batch has looked for early signals and is not committed yet: a signal now must not be kept beside it."""
+    """The owner's batch has looked for early signals and is not committed yet: a signal must not slip in beside it."""
     run = engine.start(engine.publish(CALLBACK))
-    with psycopg.connect(database_url) as owner, psycopg.connect(database_url, autocommit=True) as sees, ThreadPoolExecutor(1) as thread:
+    with (
+        psycopg.connect(database_url) as owner,
+        psycopg.connect(database_url, autocommit=True) as sees,
+        ThreadPoolExecutor(1) as thread,
+    ):
         owner.execute(waits.LOCK, [run])
         owner.execute(
             """insert into wait (run_id, scope, path, take, kind, n, state, data, created_at)
-               values (%s, '', 'reply', 1, 'callback', 1, 'open', '{}', now())""", [run],
-        )  # fmt: skip
+               values (%s, '', 'reply', 1, 'callback', 1, 'open', '{}', now())""",
+            [run],
+        )
         told = thread.submit(lambda: at_once(lambda: waits.signal(run, "reply", "x", "1")))
         stuck = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         eventually(lambda: sees.execute(stuck).fetchone() or told.done())
@@ -173,7 +185,9 @@ from runtime.models import Approval
 question = Approval.objects.get(run_id={run})
 approvals.decide(question, "approve", recipient=question.recipients.first())
 """
-    dead = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"HOLDFAST_FAILPOINT": "decision.inside"}, check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"HOLDFAST_FAILPOINT": "decision.inside"}, check=False
+    )
     assert dead.returncode == -9
     assert engine.state(run) == "open" and not Decision.objects.exists()
     question = Approval.objects.get(run_id=run)
@@ -185,8 +199,10 @@ approvals.decide(question, "approve", recipient=question.recipients.first())
 
 
 def test_a_callback_to_a_failed_run_is_kept_for_its_requeue(engine):
-    lanes = [{"id": "a", "steps": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False}}]},
-             {"id": "b", "steps": CALLBACK}]  # fmt: skip
+    lanes = [
+        {"id": "a", "steps": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False}}]},
+        {"id": "b", "steps": CALLBACK},
+    ]
     run = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": lanes}]))
     engine.worker()
     engine.ends(run, "failed")
@@ -198,8 +214,15 @@ def test_a_callback_to_a_failed_run_is_kept_for_its_requeue(engine):
 
 
 def test_a_requeue_restores_a_question_to_a_person(engine):
-    lanes = [{"id": "a", "steps": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False, "hold": ""}}]},
-             {"id": "b", "steps": [{"id": "odd", "type": "probe", "on_interrupted": "ask", "config": {"fail": 9, "outcome": "unknown"}}]}]  # fmt: skip
+    lanes = [
+        {"id": "a", "steps": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False, "hold": ""}}]},
+        {
+            "id": "b",
+            "steps": [
+                {"id": "odd", "type": "probe", "on_interrupted": "ask", "config": {"fail": 9, "outcome": "unknown"}}
+            ],
+        },
+    ]
     lanes[0]["steps"].insert(0, {"id": "reply", "type": "callback"})
     run = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": lanes}]))
     engine.worker()
@@ -215,7 +238,12 @@ def test_a_requeue_restores_a_question_to_a_person(engine):
 
 
 def test_a_rerun_is_a_new_run_of_the_same_input(engine):
-    run = engine.start(engine.publish([{"id": "x", "type": "probe", "config": {"value": "{{ trigger.body }}"}}]), {"n": 1}, idempotency_key="k", input_hash="h")
+    run = engine.start(
+        engine.publish([{"id": "x", "type": "probe", "config": {"value": "{{ trigger.body }}"}}]),
+        {"n": 1},
+        idempotency_key="k",
+        input_hash="h",
+    )
     engine.worker()
     engine.ends(run)
     again = acts.rerun(Run.objects.get(pk=run))

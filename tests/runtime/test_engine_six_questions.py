@@ -69,7 +69,11 @@ def test_a_call_that_may_not_be_repeated_waits_for_a_person(engine, crm):
 
 
 def test_a_deployment_replaces_all_workers_during_a_wait_of_days(engine, clock):
-    steps = [{"id": "before", "type": "probe"}, {"id": "days", "type": "delay", "config": {"for": "3d"}}, {"id": "after", "type": "probe"}]
+    steps = [
+        {"id": "before", "type": "probe"},
+        {"id": "days", "type": "delay", "config": {"for": "3d"}},
+        {"id": "after", "type": "probe"},
+    ]
     run = engine.start(engine.publish(steps))
     old = [engine.worker(env={"HOLDFAST_CODE_VERSION": "old"}) for _ in range(2)]
     engine.parked(run)
@@ -113,7 +117,12 @@ def test_a_wait_is_woken_many_times_and_goes_on_once(engine, database_url):
 
 
 def approval_flow(**config) -> list[dict]:
-    given = {"approvers": ["dana@example.com", "lee@example.com"], "subject": "Go on?", "on_rejected": "go_on", **config}
+    given = {
+        "approvers": ["dana@example.com", "lee@example.com"],
+        "subject": "Go on?",
+        "on_rejected": "go_on",
+        **config,
+    }
     return [{"id": "ok", "type": "approval", "config": given}, {"id": "after", "type": "probe"}]
 
 
@@ -144,7 +153,9 @@ def test_a_run_ends_on_the_version_that_it_began_with(engine, clock):
     run = engine.start(version)
     engine.worker()
     engine.parked(run)
-    changed = engine.publish([{"id": "second", "type": "stop", "config": {"outcome": "failed"}}], workflow=version.workflow)
+    changed = engine.publish(
+        [{"id": "second", "type": "stop", "config": {"outcome": "failed"}}], workflow=version.workflow
+    )
     assert changed.number == 2
     version.workflow.deleted_at, version.workflow.live_version = clock.now(), None
     version.workflow.save()

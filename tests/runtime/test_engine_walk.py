@@ -25,7 +25,11 @@ def loop(id: str, steps: list[dict], items: str = "trigger.body", **config) -> d
 
 
 def condition(id: str, when: str, yes: list[dict], no: list[dict]) -> dict:
-    return {"id": id, "type": "condition", "branches": [{"id": "yes", "when": when, "steps": yes}, {"id": "no", "steps": no}]}
+    return {
+        "id": id,
+        "type": "condition",
+        "branches": [{"id": "yes", "when": when, "steps": yes}, {"id": "no", "steps": no}],
+    }
 
 
 def paths(engine, run: int) -> list[str]:
@@ -37,12 +41,19 @@ def paths(engine, run: int) -> list[str]:
 
 def test_containers_nest_to_any_depth(engine):
     inner = parallel("both", left=[probe("l", value="{{ loop.item }}")], right=[loop("deep", [probe("d")], "[1, 2]")])
-    odd = condition("odd", "loop.index % 2 == 1", [inner], [{"id": "even", "type": "set", "config": {"values": {"i": "{{ loop.index }}"}}}])
+    odd = condition(
+        "odd",
+        "loop.index % 2 == 1",
+        [inner],
+        [{"id": "even", "type": "set", "config": {"values": {"i": "{{ loop.index }}"}}}],
+    )
     steps = [loop("each", [odd], concurrency=2, collect="loop.item"), probe("last", value="{{ steps.each.output }}")]
     run = engine.start(engine.publish(steps), ["a", "b", "c", "d"])
     engine.worker()
     engine.ends(run)
-    expected = {f"each[{i}]/odd/yes/both/{rest}" for i in (1, 3) for rest in ("left/l", "right/deep[0]/d", "right/deep[1]/d")}
+    expected = {
+        f"each[{i}]/odd/yes/both/{rest}" for i in (1, 3) for rest in ("left/l", "right/deep[0]/d", "right/deep[1]/d")
+    }
     assert set(paths(engine, run)) == {*expected, "last"}
     assert engine.output(run, "last") == {"count": 4, "succeeded": 4, "failed": 0, "results": ["a", "b", "c", "d"]}
     assert engine.output(run, "each[2]/odd/no/even") == {"i": 2}
@@ -63,7 +74,11 @@ def test_what_lanes_gave_is_seen_after_the_join_also_by_the_next_owner(engine, c
 
 
 def test_steps_that_are_off_are_passed_over(engine):
-    steps = [{**probe("one"), "off": True}, {**parallel("both", a=[probe("x")], b=[probe("y")]), "off": True}, probe("two")]
+    steps = [
+        {**probe("one"), "off": True},
+        {**parallel("both", a=[probe("x")], b=[probe("y")]), "off": True},
+        probe("two"),
+    ]
     run = engine.start(engine.publish(steps))
     engine.worker()
     engine.ends(run)
@@ -74,7 +89,12 @@ def test_steps_that_are_off_are_passed_over(engine):
 
 
 def test_loops_over_nothing_and_over_no_list(engine):
-    empty = engine.start(engine.publish([loop("each", [probe("x")], collect="loop.item"), probe("after", value="{{ steps.each.output }}")]), [])
+    empty = engine.start(
+        engine.publish(
+            [loop("each", [probe("x")], collect="loop.item"), probe("after", value="{{ steps.each.output }}")]
+        ),
+        [],
+    )
     wrong = engine.start(engine.publish([loop("each", [probe("x")])]), {"no": "list"})
     engine.worker()
     engine.ends(empty)
@@ -111,7 +131,14 @@ def test_iterations_that_wait_keep_their_place(engine, clock):
 
 
 def test_callbacks_inside_a_loop_have_an_address_per_iteration(engine):
-    steps = [loop("each", [probe("ask", value="{{ callbacks.reply }}"), {"id": "reply", "type": "callback"}], concurrency=3, collect="steps.reply.output")]
+    steps = [
+        loop(
+            "each",
+            [probe("ask", value="{{ callbacks.reply }}"), {"id": "reply", "type": "callback"}],
+            concurrency=3,
+            collect="steps.reply.output",
+        )
+    ]
     run = engine.start(engine.publish(steps), ["a", "b", "c"])
     assert waits.signal(run, "each[2]/reply", "early", "1")
     engine.worker()
@@ -136,7 +163,10 @@ def test_on_error_goes_on_or_takes_its_lane(engine):
     engine.worker()
     engine.ends(on), engine.ends(by_lane)
     assert paths(engine, on) == ["next"] and engine.output(on, "next") == "Not at attempt 1."
-    assert paths(engine, by_lane) == ["bad/on_error/rescue", "next"] and engine.output(by_lane, "bad/on_error/rescue") == "bad"
+    assert (
+        paths(engine, by_lane) == ["bad/on_error/rescue", "next"]
+        and engine.output(by_lane, "bad/on_error/rescue") == "bad"
+    )
     error = engine.ends(not_at_all, "failed").error
     assert (error["step"], error["path"], error["message"]) == ("bad", "bad", "Not at attempt 1.")
     assert not paths(engine, not_at_all)
@@ -145,7 +175,14 @@ def test_on_error_goes_on_or_takes_its_lane(engine):
 @pytest.mark.parametrize("container", ["parallel", "loop"])
 def test_a_container_that_fails_is_handled_and_leaves_nothing_behind(engine, clock, container):
     """Waits of its other lanes must neither wake the run nor be waited for any more; also after a requeue."""
-    inner = [condition("first", "loop.index == 0", [{"id": "bad", **FAILS}], [{"id": "week", "type": "delay", "config": {"for": "1h"}}])]
+    inner = [
+        condition(
+            "first",
+            "loop.index == 0",
+            [{"id": "bad", **FAILS}],
+            [{"id": "week", "type": "delay", "config": {"for": "1h"}}],
+        )
+    ]
     bad = loop("box", inner, "[1, 2, 3]", concurrency=3)
     if container == "parallel":
         bad = parallel("box", a=[{"id": "bad", **FAILS}], b=[{"id": "hour", "type": "delay", "config": {"for": "1h"}}])
@@ -171,7 +208,9 @@ def test_a_container_that_fails_is_handled_and_leaves_nothing_behind(engine, clo
 
 def test_a_failing_lane_suspends_its_siblings_and_a_requeue_restores_them(engine, clock):
     lanes = {
-        "bad": [{"id": "bad", "type": "probe", "config": {"fail": 1, "retry": False, "outcome": "answered", "hold": ""}}],
+        "bad": [
+            {"id": "bad", "type": "probe", "config": {"fail": 1, "retry": False, "outcome": "answered", "hold": ""}}
+        ],
         "parked": [{"id": "day", **DAY}, probe("rested")],
         "flying": [probe("slow", hold="go"), probe("next")],
     }
@@ -190,15 +229,33 @@ def test_a_failing_lane_suspends_its_siblings_and_a_requeue_restores_them(engine
     engine.parked(run)
     clock.advance(days=1)
     engine.ends(run)
-    assert [(attempt.take, attempt.outcome) for attempt in engine.attempts(run, "all/bad/bad")] == [(1, "answered"), (2, "answered")]
-    assert sorted(paths(engine, run)) == ["all/bad/bad", "all/flying/next", "all/flying/slow", "all/parked/rested", "end"]
+    assert [(attempt.take, attempt.outcome) for attempt in engine.attempts(run, "all/bad/bad")] == [
+        (1, "answered"),
+        (2, "answered"),
+    ]
+    assert sorted(paths(engine, run)) == [
+        "all/bad/bad",
+        "all/flying/next",
+        "all/flying/slow",
+        "all/parked/rested",
+        "end",
+    ]
 
 
 def test_a_sibling_that_becomes_uncertain_after_the_failure_does_not_hold_the_run(engine):
     lanes = {
         "bad": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False, "outcome": "answered"}}],
-        "flying": [{"id": "slow", "type": "probe", "timeout": "1s", "on_interrupted": "ask", "config": {"hold": "never"}}],
-        "retrying": [{"id": "busy", "type": "probe", "config": {"fail": 50}, "retry": {"first": "1h", "max_attempts": 50, "longest": "1h", "total": "30d"}}],
+        "flying": [
+            {"id": "slow", "type": "probe", "timeout": "1s", "on_interrupted": "ask", "config": {"hold": "never"}}
+        ],
+        "retrying": [
+            {
+                "id": "busy",
+                "type": "probe",
+                "config": {"fail": 50},
+                "retry": {"first": "1h", "max_attempts": 50, "longest": "1h", "total": "30d"},
+            }
+        ],
     }
     run = engine.start(engine.publish([parallel("all", **lanes)]))
     engine.worker()
@@ -226,7 +283,10 @@ def test_a_stop_inside_lanes_ends_the_run(engine, outcome):
 
 def test_a_stop_inside_a_loop_ends_the_run(engine):
     quit = condition("third", "loop.index == 2", [{"id": "quit", "type": "stop"}], [probe("x")])
-    alone, many = (engine.start(engine.publish([loop("each", [quit], concurrency=width), probe("never")]), list(range(50))) for width in (1, 5))
+    alone, many = (
+        engine.start(engine.publish([loop("each", [quit], concurrency=width), probe("never")]), list(range(50)))
+        for width in (1, 5)
+    )
     engine.worker()
     for run in (alone, many):
         engine.ends(run)
@@ -239,7 +299,10 @@ def test_a_stop_inside_a_loop_ends_the_run(engine):
 
 def test_values_that_cannot_be_stored_fail_their_step_and_say_so(engine):
     kinds = ["nul", "surrogate", "nan", "huge", "deep", "number", "object", "integer", "message", "bug"]
-    runs = {kind: engine.start(engine.publish([{"id": "odd", "type": "strange", "config": {"kind": kind}}])) for kind in kinds}
+    runs = {
+        kind: engine.start(engine.publish([{"id": "odd", "type": "strange", "config": {"kind": kind}}]))
+        for kind in kinds
+    }
     engine.worker()
     for kind, run in runs.items():
         row = engine.ends(run, "failed")

@@ -89,7 +89,9 @@ def test_a_lost_claim_settles_its_calls_and_begins_none(engine, claims):
         await journal.commit(late, [attempt(late)])
         await asyncio.to_thread(outside_of_the_loop)
         first = await all_at_once(journal, (late, [settled(late), line(late)]))
-        return first + await all_at_once(journal, (late, [("attempt", (*attempt(late)[1][:4], 2, *attempt(late)[1][5:]))]))
+        return first + await all_at_once(
+            journal, (late, [("attempt", (*attempt(late)[1][:4], 2, *attempt(late)[1][5:]))])
+        )
 
     def outside_of_the_loop() -> None:
         taken_over(engine, late)
@@ -139,7 +141,9 @@ def test_rows_that_the_database_refuses_fail_their_run_alone(engine, claims):
 
 
 def test_text_that_is_no_unicode_fails_its_run_alone_and_not_the_journal(engine, claims):
-    told = journaling(lambda journal: all_at_once(journal, (claims[0], [line(claims[0], "\ud800")]), (claims[1], [line(claims[1])])))
+    told = journaling(
+        lambda journal: all_at_once(journal, (claims[0], [line(claims[0], "\ud800")]), (claims[1], [line(claims[1])]))
+    )
     assert [type(one) for one in told] == [Refused, list]
     assert written() == [claims[1].run_id]
 
