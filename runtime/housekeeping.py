@@ -70,9 +70,10 @@ class Housekeeping:
                 await asyncio.sleep(self.worker.lease_seconds / 2)
             self._kept_house = True
             while True:
-                for run_id in await claims.take_back(connection):
-                    log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
-                    await connection.execute(QUARANTINE, [run_id])
+                async with connection.transaction():
+                    for run_id in await claims.take_back(connection):
+                        log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
+                        await connection.execute(QUARANTINE, [run_id])
                 await connection.execute(STUCK_VERSIONS)
                 await self._free_orphans(connection)
                 await asyncio.sleep(1)
