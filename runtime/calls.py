@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from . import failpoints
 from .durations import parse_duration
-from .execution import Execution, Group, LaneStopped, Unstorable
+from .execution import CLOCK_SLACK, Execution, Group, LaneStopped, Unstorable
 from .expressions import ExpressionError, compile_value
 from .journal import Refused, Row, StaleClaim
 from .memory import PastAttempt, PastWait
@@ -150,7 +150,7 @@ async def _ask_or_check(execution: Execution, ctx: StepContext, last: PastAttemp
     if ctx.node.interrupted == "ask":
         return await _ask(execution, ctx, last, rows)
     check = ctx.node.interrupted["check"]
-    elapsed = (execution.services.now() - last.started_at).total_seconds()
+    elapsed = (execution.services.now() - last.started_at - CLOCK_SLACK).total_seconds()
     pause = max(
         parse_duration(check.get("after", "30s")).total_seconds(),
         ctx.node.timeout + execution.services.lease_seconds - elapsed,
