@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -54,6 +55,11 @@ with lacking as materialized (
 update run set state = 'attention', error = jsonb_build_object('message', 'No worker knows the step type "' || type || '".')
 from lacking where run.id = lacking.run_id and run.state = 'open'
 """
+# By the clock that leases go by: the time, and for how long the server has been up.
+TIMES = """
+select extract(epoch from clock_timestamp())::float8, extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8
+"""
+TURN_SECONDS = 1.0
 
 
 class Housekeeping:
@@ -62,21 +68,35 @@ class Housekeeping:
     def __init__(self, worker: Worker):
         self.worker = worker
         self._unknown: set[int] = set()
-        self._kept_house = False
+        self._last_turn: float | None = None
 
     async def run(self) -> None:
         async with await connect("holdfast housekeeping") as connection:
-            if self._kept_house:  # the database was away: those who held runs renew their leases first
-                await asyncio.sleep(self.worker.lease_seconds / 2)
-            self._kept_house = True
             while True:
+                await self._let_owners_renew(connection)
                 async with connection.transaction():
                     for run_id in await claims.take_back(connection):
                         log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
                         await connection.execute(QUARANTINE, [run_id])
                 await connection.execute(STUCK_VERSIONS)
                 await self._free_orphans(connection)
-                await asyncio.sleep(1)
+                await asyncio.sleep(TURN_SECONDS)
+
+    async def _let_owners_renew(self, connection: psycopg.AsyncConnection) -> None:
+        """A lease that ran out is no sign of death after a time in which nobody could renew: the database was away, the
+        machine slept, its clock leapt. Owners get half a lease then, in which each that lives renews."""
+        rest = TURN_SECONDS
+        while await self._since_last_turn(connection) > rest + self.worker.lease_seconds / 3:
+            rest = self.worker.lease_seconds / 2
+            await asyncio.sleep(rest)
+
+    async def _since_last_turn(self, connection: psycopg.AsyncConnection) -> float:
+        """Seconds; for a new worker none, unless the server itself has not been up for as long as a lease."""
+        now, up = await (await connection.execute(TIMES)).fetchone()
+        last, self._last_turn = self._last_turn, now
+        if last is not None:
+            return now - last
+        return math.inf if up < self.worker.lease_seconds else 0.0
 
     async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
         """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
+from collections import Counter
 
 import psycopg
 import pytest
@@ -46,9 +48,28 @@ def test_workers_come_back_by_themselves_when_postgres_was_restarted(engine, dur
     engine.release("go")
     for run in runs:
         engine.ends(run)
-    calls = sorted((line["run"], line["path"]) for line in engine.ledger())
-    assert calls == sorted((run, step["id"]) for run in runs for step in steps), "a call was made twice, or was lost"
-    assert [worker.status() for worker in workers] == [None, None], "a worker did not survive"
+    told = "\n".join(f"--- worker {worker.pid} ({worker.status()}):\n{worker.tail()}" for worker in workers)
+    assert [worker.status() for worker in workers] == [None, None], f"a worker did not survive\n{told}"
+    calls = Counter((line["run"], line["path"]) for line in engine.ledger())
+    wrong = {call: calls[call] for call in itertools.product(runs, "abcd") if calls[call] != 1}
+    assert not wrong, f"calls made twice, or lost: {wrong}\n{told}"
+
+
+def test_a_new_worker_takes_nothing_from_owners_that_could_not_renew_while_postgres_was_away(engine, durable):
+    run = engine.start(engine.publish([{"id": "call", "type": "probe", "config": {"hold": "go"}}]))
+    owner = engine.worker()
+    eventually(lambda: engine.ledger(run))
+    owner.signal(signal.SIGSTOP)
+    crash(durable)
+    durable.launch()
+    engine.sql("update dispatch set leased_until = clock_timestamp()")
+    other = engine.worker()
+    eventually(lambda: engine.sql("select pid from worker where pid = %s and beat_at > started_at", other.pid))
+    owner.signal(signal.SIGCONT)
+    eventually(lambda: engine.sql("select leased_until > clock_timestamp() from dispatch")[0][0], what=owner.tail)
+    engine.release("go")
+    engine.ends(run)
+    assert len(engine.ledger(run)) == 1, engine.told(run)
 
 
 def test_a_worker_that_is_told_to_stop_while_the_database_is_away_ends(engine, durable):
