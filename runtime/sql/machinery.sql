@@ -17,6 +17,10 @@ declare held int;
 begin
     update journal_mark set batch = this_batch where worker_id = this_worker and epoch = this_epoch;
     if not found then raise exception 'stale connection' using errcode = 'HF002'; end if;
+    -- What follows in this transaction finds its few rows by their keys, whatever the statistics make of a table that grew
+    -- since they were gathered.
+    perform set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+            set_config('enable_mergejoin', 'off', true);
     perform 1 from dispatch d join unnest(runs, tokens) as mine(run_id, token)
         on d.run_id = mine.run_id and d.token = mine.token
         order by d.run_id for no key update of d;

@@ -23,9 +23,10 @@ os.environ.update(
 
 
 class Workers:
-    """`manage.py qcluster` as a child process."""
+    """`manage.py qcluster` as a child process, with `count` worker processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
+        self.count = count
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
@@ -66,7 +67,7 @@ def measure(chosen: argparse.Namespace, url: str) -> None:
     call_command("migrate", verbosity=0)
     connection.close()
     figures: dict[str, list[float]] = {}
-    workers = Workers()
+    workers = Workers(chosen.workers)
     try:
         for number in range(1, chosen.rounds + 1):
             for name, load in {
