@@ -1,7 +1,8 @@
 """Keep known secrets out of everything that is stored: results, attempts, logs, errors.
 
 A secret shows up as it is, but also as other systems echo it: in base64 (alone, or in the middle of a longer text), in
-URLs, in JSON and in HTML. All these forms are replaced, at any depth, in values and in keys.
+hexadecimal, in URLs, in JSON and in HTML. All these forms are replaced, at any depth, in values and in keys; so is what is
+left of one where `excerpt` cut through it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,16 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 MASK = "•••"
+CUT = "…"
+MOST_CUTS = 8
+"""How many cuts of one text are looked at, counted from its end: what we cut ourselves has one or two."""
 SHORTEST = 4
 """Shorter values are not masked: they would blot out half of every log and are no secrets."""
+
+
+def excerpt(text: str, most: int, told: str = "") -> str:
+    """At most the first `most` characters, and `told` after them where there were more."""
+    return text if len(text) <= most else f"{text[:most]}{CUT}{told}"
 
 
 class Masker:
@@ -44,12 +53,25 @@ class Masker:
 
     def _masked(self, value: Any, pattern: re.Pattern[str]) -> Any:
         if isinstance(value, str):
-            return pattern.sub(MASK, value)
+            text = pattern.sub(MASK, value)
+            return self._without_halves(text) if CUT in text else text
         if isinstance(value, dict):
             return {self._masked(key, pattern): self._masked(inner, pattern) for key, inner in value.items()}
         if isinstance(value, list | tuple):
             return [self._masked(inner, pattern) for inner in value]
         return value
+
+    def _without_halves(self, text: str) -> str:
+        """Without the beginnings of secrets that stand right before a cut."""
+        *cut, rest = text.rsplit(CUT, MOST_CUTS)
+        return CUT.join([*map(self._without_half, cut), rest])
+
+    def _without_half(self, text: str) -> str:
+        for form in self._forms:
+            for length in range(min(len(form), len(text)), SHORTEST - 1, -1):
+                if text.endswith(form[:length]):
+                    return text[:-length] + MASK
+        return text
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -60,6 +82,8 @@ def _forms(secret: str) -> Iterator[str]:
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield html.escape(secret)
+    yield secret.encode().hex()
+    yield secret.encode().hex().upper()
     yield from _base64_forms(secret.encode())
 
 

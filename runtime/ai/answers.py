@@ -14,6 +14,7 @@ import jsonschema
 import re2
 
 from ..jsonvalues import BadJson, loads_strict
+from ..masking import excerpt
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 
@@ -27,7 +28,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     try:
         jsonschema.Draft202012Validator.check_schema(schema)
     except jsonschema.SchemaError as wrong:
-        raise ValueError(f"The schema is wrong at {_place('schema', wrong.path)}: {wrong.message[:200]}.") from None
+        raise ValueError(f"The schema is wrong at {_place('schema', wrong.path)}: {excerpt(wrong.message, 200)}.") from None
     for key, text in _nested(schema):
         if key in ("$ref", "$dynamicRef") and not text.startswith("#"):
             raise ValueError("The schema refers to another document. Put what it needs inside, under $defs.")
@@ -41,7 +42,7 @@ def read_answer(text: str, value: Any, schema: Mapping[str, Any]) -> Any:
     problem = jsonschema.exceptions.best_match(_Validator(schema).iter_errors(found))
     if problem is not None:
         place = _place("answer", problem.absolute_path)
-        raise BadAnswer(f"The model's answer does not fit the schema at {place}: {problem.message[:200]}.")
+        raise BadAnswer(f"The model's answer does not fit the schema at {place}: {excerpt(problem.message, 200)}.")
     return found
 
 
@@ -54,12 +55,12 @@ def _parsed(text: str) -> Any:
             return loads_strict(candidate.encode("utf-8", "replace"), root="answer")
         except BadJson as wrong:
             problem = problem or str(wrong)
-    raise BadAnswer(f"The model's answer is not JSON: “{text.strip()[:120]}” ({problem})")
+    raise BadAnswer(f"The model's answer is not JSON: “{excerpt(text.strip(), 120)}” ({problem})")
 
 
 def _matches(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[jsonschema.ValidationError]:
     if isinstance(instance, str) and not _compiled(pattern).search(instance):
-        yield jsonschema.ValidationError(f"{instance[:80]!r} does not match {pattern!r}")
+        yield jsonschema.ValidationError(f"{excerpt(instance, 80)!r} does not match {pattern!r}")
 
 
 def _pattern_properties(

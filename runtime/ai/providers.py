@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from .. import net
+from ..masking import excerpt
 from ..steps import calls
 from ..steps.base import Attempt, Connection, StepError
 from .anthropic import Anthropic
@@ -94,4 +95,4 @@ def _said(answer: net.Answer) -> str:
         text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
     except (ValueError, RecursionError):
         pass
-    return " ".join(text.split())[:500]
+    return excerpt(" ".join(text.split()), 500)

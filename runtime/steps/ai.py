@@ -21,6 +21,7 @@ from ..ai import Ask, Reply, ask_provider, builtin
 from ..ai.answers import BadAnswer, check_schema, read_answer
 from ..ai.minilm import ModelMissing
 from ..ai.providers import PROVIDERS
+from ..masking import excerpt
 from ..states import AttemptOutcome
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
@@ -184,7 +185,7 @@ def _done(ctx: Context, ask: Ask, wrapped: bool, reply: Reply) -> Done:
     response = {"model": reply.model, "answer": given} | ({"stopped": reply.stopped} if reply.stopped else {})
     if reply.stopped == "refused":
         raise StepError(
-            f"The model refused: {text[:300] or 'it gave no reason.'}", field="prompt", response=response, **spent
+            f"The model refused: {excerpt(text, 300) or 'it gave no reason.'}", field="prompt", response=response, **spent
         )
     if reply.stopped == "length":
         message = "The model's answer was cut off at its longest length. Allow more tokens."

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import httpx2
 
 from .. import net
+from ..masking import excerpt
 from ..net.locations import origin
 from ..states import AttemptOutcome
 from .base import Connection, StepError
@@ -132,4 +133,4 @@ def _date(text: str) -> datetime | None:
 
 def shown(text: str) -> str:
     """A body as the run's page keeps it."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
+    return excerpt(text, SHOWN, f" ({len(text):,} characters)")

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from .. import net
 from ..jsonvalues import BadJson, loads_strict
+from ..masking import excerpt
 from ..net.headers import check_header
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
@@ -211,7 +212,7 @@ def _failure(answer: net.Answer, method: str) -> str:
     reason = httpx2.codes.get_reason_phrase(answer.status)
     message = f"{answer.url.host} answered {answer.status}{f' {reason}' if reason else ''}."
     if 300 <= answer.status < 400 and answer.headers.get("location"):
-        return f"{message} It points to {answer.headers['location'][:200]}: a {method} is not sent there by itself."
+        return f"{message} It points to {excerpt(answer.headers['location'], 200)}: a {method} is not sent there by itself."
     return message
 
 

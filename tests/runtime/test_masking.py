@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.masking import MASK, Masker
+from runtime.masking import MASK, SHORTEST, Masker, excerpt
 
 SECRET = 'p@ss "wörd"/+&=<x>'
 
@@ -25,6 +25,7 @@ def test_every_dress_at_any_depth_in_values_and_keys():
     dresses = [
         SECRET, quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET), quote(SECRET, safe="").lower(),
         escape(SECRET),
+        SECRET.encode().hex(), SECRET.encode().hex().upper(),
         json.dumps(SECRET), b64encode(SECRET.encode()).decode(), urlsafe_b64encode(SECRET.encode()).decode(),
     ]  # fmt: skip
     masked = masker.mask({"deep": [{"list": dresses}], f"key {SECRET}": 1, "text": " and ".join(dresses)})
@@ -63,3 +64,11 @@ def test_secrets_can_be_added_and_other_values_stay():
     masker = Masker(["first"])
     masker.add(["second"])
     assert masker.mask(["first second", 1, None, True, 1.5]) == [f"{MASK} {MASK}", 1, None, True, 1.5]
+
+
+@given(st.integers(0, 40))
+def test_where_a_text_was_cut_no_half_of_a_secret_is_left(most):
+    masker = Masker(["hunter2-hunter2", SECRET])
+    for secret in ("hunter2-hunter2", SECRET, SECRET.encode().hex(), b64encode(SECRET.encode()).decode()):
+        body = f"“{excerpt(f'key={secret} and more, much more than that', most)}” (too long… really)"
+        assert secret[:SHORTEST] not in masker.mask({"body": body})["body"]
