@@ -90,6 +90,7 @@ VIEWS: dict[str, Rule] = {
     "connection_delete": ADMIN,
     # Flows and their builder
     "flows": VIEWER,
+    "flows_folder": VIEWER,
     "flow": VIEWER,
     "flow_panel": VIEWER,
     "flow_field": VIEWER,
@@ -156,7 +157,10 @@ class DenyByDefault:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        """What a view answers is for whoever asked, and no cache keeps it unless the view says so."""
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
         match = request.resolver_match

@@ -14,6 +14,14 @@ def scrub(text: str) -> str:
     return SEGMENT.sub("***", LINK.sub(r"\1***", text))
 
 
+class WithoutTraceback(logging.Filter):
+    """For what somebody outside did wrong: where our code noticed it helps nobody."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.exc_info = record.exc_text = None
+        return True
+
+
 class ScrubbedFormatter(logging.Formatter):
     """One plain line a record, its traceback below it, tokens hidden in both."""
 

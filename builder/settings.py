@@ -115,6 +115,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "builder.access.DenyByDefault",
+    "builder.api.errors.NotAllowedInJson",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -200,11 +201,13 @@ TIME_ZONE = env.zone("HOLDFAST_TIME_ZONE", "UTC")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
+    "filters": {"without_traceback": {"()": "builder.logs.WithoutTraceback"}},
     "formatters": {"line": {"()": "builder.logs.ScrubbedFormatter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("HOLDFAST_LOG_LEVEL", "INFO").upper()},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.security.DisallowedHost": {"filters": ["without_traceback"]},
         "django-q": {"handlers": ["console"], "level": "WARNING", "propagate": False},
         "axes": {"level": "WARNING"},
         "waitress.queue": {"level": "ERROR"},  # it tells of every moment in which all threads are taken

@@ -28,6 +28,21 @@ class Refused(Exception):
         self.status, self.message, self.problems = status, message, list(problems)
 
 
+class NotAllowedInJson:
+    """Middleware: ninja answers a wrong method in plain words, past its own handlers."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        match = request.resolver_match
+        if response.status_code != 405 or match is None or match.namespaces[:1] != ["api"]:
+            return response
+        allowed = response.headers["Allow"]
+        return error(405, f"{request.method} is not possible here, but {allowed} is.", headers={"Allow": allowed})
+
+
 def add_handlers(api: NinjaAPI) -> None:
     for kind, answer in HANDLERS.items():
         api.add_exception_handler(kind, answer)

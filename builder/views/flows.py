@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import path, reverse
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST, require_safe
+from django.views.generic import RedirectView
 
 from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Role, Team, Version, Workflow
@@ -148,6 +149,7 @@ def _address(found: Page, **changed: str) -> str:
 
 urlpatterns = [
     path("", flows, name="flows"),
+    path("flows/", RedirectView.as_view(pattern_name="flows"), name="flows_folder"),
     path("flows/new/", flow_new, name="flow_new"),
     path("flows/import/", flow_import, name="flow_import"),
     path("flows/<int:pk>/export/", flow_export, name="flow_export"),

@@ -80,7 +80,7 @@ def message_body(request: HttpRequest, message_id: int) -> HttpResponse:
     if rendered is None:
         raise Http404("This mail cannot be shown.")
     html = f'<base target="_blank">{rendered.html}'
-    headers = {"Content-Security-Policy": BODY_POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    headers = {"Content-Security-Policy": BODY_POLICY, "Referrer-Policy": "no-referrer"}
     return HttpResponse(html, headers=headers)
 
 

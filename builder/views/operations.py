@@ -27,7 +27,7 @@ def operations_page(request: HttpRequest) -> HttpResponse:
         return render(request, "operations/operations.html", {"panels": html, "etag": etag})
     if request.headers.get("If-None-Match") == etag:
         return HttpResponse(status=204)
-    return HttpResponse(html, headers={"ETag": etag, "Cache-Control": "no-store"})
+    return HttpResponse(html, headers={"ETag": etag})
 
 
 def context(request: HttpRequest) -> dict[str, Any]:

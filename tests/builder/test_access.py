@@ -166,6 +166,8 @@ def _complaint(rule: str | None, who: str, response: HttpResponse) -> str:
     status = response.status_code
     if status >= 500 and status != 503:
         return f"broke with {status}"
+    if "no-store" not in response["Cache-Control"]:
+        return "may be kept by a cache"
     if rule == PUBLIC:
         return "asked to sign in" if sent_to_sign_in(response) else ""
     if who == "nobody":

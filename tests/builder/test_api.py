@@ -413,3 +413,9 @@ def test_the_page_about_the_api_loads_nothing_from_elsewhere():
 def test_what_is_not_there_is_said_in_json():
     response = Client().get("/api/v1/nothing/here")
     assert (response.status_code, response["Content-Type"]) == (404, "application/json")
+
+
+def test_a_wrong_method_is_refused_in_json():
+    response = Client().delete("/api/v1/runs")
+    assert (response.status_code, response["Allow"]) == (405, "GET")
+    assert response.json()["error"]["message"] == "DELETE is not possible here, but GET is."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from builder import environment as env
-from builder.logs import scrub
+from builder.logs import ScrubbedFormatter, WithoutTraceback, scrub
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
@@ -149,3 +150,14 @@ def test_tokens_in_addresses_do_not_reach_the_log(address):
 def test_ordinary_addresses_stay_readable_in_the_log():
     line = "Not Found: /runs/48213/steps/hot/yes/call?page=2"
     assert scrub(line) == line
+
+
+def test_a_wrong_host_is_a_line_in_the_log_and_no_traceback(settings):
+    record = logging.LogRecord("django.security.DisallowedHost", logging.ERROR, "", 1, "Invalid HTTP_HOST", (), None)
+    try:
+        raise ValueError("not our fault")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    assert settings.LOGGING["loggers"][record.name]["filters"] == ["without_traceback"]
+    assert WithoutTraceback().filter(record)
+    assert "Traceback" not in ScrubbedFormatter().format(record)

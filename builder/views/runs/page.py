@@ -56,7 +56,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
         return HttpResponse(status=204)
     context = run_context(request, run) | {"oob": True}
     html = "".join(marked(part, render_to_string(name, context, request)) for part, name in PARTS)
-    response = HttpResponse(html, headers={"ETag": etag, "Cache-Control": "no-store"})
+    response = HttpResponse(html, headers={"ETag": etag})
     if not context["live"]:
         response["Hf-Live"] = "stop"
     return response
