@@ -1,28 +1,45 @@
-"""The builder as a person uses it: by what stands on the screen. Waits for what the server has saved, never for time."""
+"""The builder as a person uses it: by the names that are on the screen. Waits for what the server has saved, never for
+time."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from playwright.sync_api import Locator, Page, expect
 
+SAVED = "() => !('saving' in document.getElementById('board').dataset)"
+SAVED_SINCE = """before => {
+    const { dataset } = document.getElementById('board');
+    return Number(dataset.revision) > before && !('saving' in dataset);
+}"""
+
 
 class BuilderPage:
-    def __init__(self, page: Page, base: str) -> None:
+    """An open flow. Every act ends when the draft is saved."""
+
+    def __init__(self, page: Page, base: str = "") -> None:
         self.page, self.base = page, base
 
-    def open(self, flow: int) -> BuilderPage:
+    def open(self, flow: int) -> Self:
         self.page.goto(f"{self.base}/flows/{flow}/")
+        return self.ready()
+
+    def ready(self) -> Self:
+        """With its scripts, without which a click does nothing yet."""
         expect(self.page.locator("#stage.is-placed")).to_be_visible()
         return self
 
-    def new_flow(self, name: str) -> BuilderPage:
+    def new_flow(self, name: str) -> Self:
         self.page.goto(f"{self.base}/")
         self.page.get_by_role("button", name="New flow").click()
         self.page.get_by_label("Name").fill(name)
         self.page.get_by_role("button", name="Make it").click()
-        expect(self.page.locator("#stage.is-placed")).to_be_visible()
-        return self
+        return self.ready()
+
+    # What stands there
 
     @property
     def panel(self) -> Locator:
@@ -35,71 +52,115 @@ class BuilderPage:
     def card(self, step: str) -> Locator:
         return self.page.locator(f"#step-{step}")
 
+    def name_of(self, step: str) -> Locator:
+        """What has the focus when a step has it."""
+        return self.card(step).locator(".step__name")
+
+    def steps(self) -> list[str]:
+        """The ids on the canvas, triggers included, in the order of the page."""
+        return self.page.locator("#stage .step[data-step]").evaluate_all("cards => cards.map(card => card.dataset.step)")
+
+    def said(self, words: str | re.Pattern[str]) -> None:
+        """What is read out to those who do not see the canvas."""
+        expect(self.page.locator("#announce")).to_have_text(words)
+
+    # Waiting
+
     @contextmanager
-    def saved(self):
+    def saved(self) -> Iterator[None]:
         """What is done inside changes the draft, and all of it is saved afterwards."""
         before = self.revision
         yield
-        self.page.wait_for_function(
-            "before => { const { dataset } = document.getElementById('board'); return dataset.revision > before && !('saving' in dataset) }",
-            arg=before,
-        )
+        self.page.wait_for_function(SAVED_SINCE, arg=before)
 
-    @contextmanager
-    def opened(self):
-        """What is done inside opens the panel of something new."""
-        before = self.panel.get_attribute("data-owner")
-        yield
-        self.page.wait_for_function("before => document.getElementById('panel').dataset.owner !== before", arg=before)
+    def settled(self) -> None:
+        self.page.wait_for_function(SAVED)
 
-    def add_trigger(self, label: str) -> None:
-        with self.opened(), self.saved():
-            self.page.locator("[data-add-trigger]").first.click()
-            self.page.get_by_role("option", name=label).first.click()
+    # Steps
 
-    def add(self, label: str, *, after: str = "", lane: tuple[str, str] | None = None) -> None:
-        """Add a step by the picker: after a step, at the start of a lane (step, lane), or as the first one."""
-        place = f'[data-after="{after}"]' if after else f'[data-parent="{lane[0] if lane else ""}"][data-lane="{lane[1] if lane else ""}"]'
-        with self.opened(), self.saved():
-            self.page.locator(f"#stage .add{place}").click()
-            self.page.get_by_placeholder("Search").fill(label)
-            self.page.locator(".pick:visible").first.click()
+    def trigger(self, kind: str, name: str = "") -> None:
+        """Choose what starts the flow; its panel stays open."""
+        self.page.get_by_role("button", name="Choose what starts it").click()
+        self.pick(kind, name)
 
-    def select(self, step: str) -> None:
-        self.card(step).locator(".step__name").click()
-        expect(self.page.locator(f'#panel[data-owner="{step}"]')).to_be_visible()
+    def add(self, place: str, kind: str, name: str = "") -> None:
+        """Add a step at a place, such as `Add a step after AI`, and name it; its panel stays open."""
+        self.page.get_by_role("button", name=place, exact=True).click()
+        self.pick(kind, name)
 
-    def rename(self, name: str) -> None:
+    def pick(self, kind: str, name: str = "") -> None:
+        """Choose a kind in the open picker."""
+        picker = self.page.get_by_role("dialog")
         with self.saved():
-            self.panel.locator("#f-name").fill(name)
-            self.panel.locator("#f-name").blur()
+            picker.get_by_role("combobox").fill(kind)
+            picker.get_by_role("option").filter(has_text=re.compile(f"^{re.escape(kind)}")).click()
+            expect(picker).to_be_hidden()
+        expect(self.page.get_by_role("complementary", name=f"Settings: {kind}")).to_be_visible()
+        if name:
+            self.fill("Name", name)
+
+    def select(self, name: str) -> None:
+        """A step or trigger, by its name."""
+        self.page.get_by_role("link", name=name, exact=True).click()
+        expect(self.page.get_by_role("complementary", name=f"Settings: {name}")).to_be_visible()
+
+    def menu(self, step: str, item: str) -> None:
+        self.card(step).locator("[data-menu]").click()
+        self.page.locator("#step-menu").get_by_role("menuitem", name=item).click()
+
+    # Fields of the panel
 
     def field(self, name: str) -> Locator:
+        """A field with all that belongs to it, by what it sets: `config.for`."""
         return self.panel.locator(f'[data-field="{name}"]')
 
-    def type(self, field: str, text: str, *, at: int = 0) -> None:
-        """Type into a text or expression field; `{{ }}` may be part of it."""
-        with self.saved():
-            self.write(self.field(field).locator(".expr").nth(at), text)
+    def group(self, name: str) -> Locator:
+        """Several fields that belong together."""
+        return self.panel.get_by_role("group", name=name, exact=True)
+
+    def tab(self, name: str) -> None:
+        self.panel.get_by_role("tab", name=name).click()
 
     def write(self, box: Locator, text: str) -> None:
+        """Type into a field and leave it; `{{ }}` may be part of it."""
         box.fill(text)
         box.blur()
+        self.settled()
 
-    def fill(self, field: str, text: str) -> None:
-        with self.saved():
-            box = self.field(field).locator("input:visible, textarea:visible").first
-            box.fill(text)
-            box.blur()
+    def fill(self, label: str, text: str, within: Locator | None = None) -> None:
+        """Write into the last field of this label."""
+        place = within or self.panel
+        text_or_number = place.get_by_role("textbox", name=label, exact=True).or_(
+            place.get_by_role("spinbutton", name=label, exact=True)
+        )
+        self.write(text_or_number.last, text)
 
-    def choose(self, field: str, word: str) -> None:
-        """One of several, by what it is called."""
-        with self.saved():
-            place = self.field(field)
-            if place.locator("hf-seg").count():
-                place.get_by_role("button", name=word, exact=True).click()
-            else:
-                place.locator("select:visible").first.select_option(label=word)
+    def choose(self, label: str, option: str, within: Locator | None = None) -> None:
+        """One of a list, by its words or its value."""
+        (within or self.panel).get_by_role("combobox", name=label).last.select_option(option)
+        self.settled()
+
+    def rows(self, label: str, more: str, values: list[str]) -> None:
+        """A list of texts, whose button for one more is called `more`."""
+        group = self.group(label)
+        for index, value in enumerate(values):
+            if group.get_by_role("textbox").count() <= index:
+                group.get_by_role("button", name=more).click()
+            self.write(group.get_by_role("textbox").nth(index), value)
+
+    def duration(self, label: str, number: str, unit: str) -> None:
+        self.fill(label, number)
+        self.choose(f"Unit of {label}", unit)
+
+    def press(self, *names: str) -> None:
+        """Buttons of the panel, one after the other."""
+        for name in names:
+            self.panel.get_by_role("button", name=name, exact=True).click()
+        self.settled()
+
+    def check(self, name: str) -> None:
+        self.panel.get_by_role("radio", name=re.compile(f"^{re.escape(name)}")).check()
+        self.settled()
 
     def insert_data(self, path: str) -> None:
         """Insert a row of the data tree: it goes where the caret was."""
@@ -107,17 +168,13 @@ class BuilderPage:
         row.hover()
         row.locator(".ins").click()
 
-    def menu(self, step: str, item: str) -> None:
-        self.card(step).locator("[data-menu]").click()
-        self.page.locator("#step-menu").get_by_role("menuitem", name=item).click()
+    # Versions
 
     def publish(self, note: str = "") -> None:
-        self.page.locator("#publish").click()
+        self.page.get_by_role("button", name=re.compile("^Publish v")).click()
+        dialog = self.page.get_by_role("dialog", name=re.compile("^Publish v"))
         if note:
-            self.page.locator("#publish-dialog").get_by_label("Note").fill(note)
-        self.page.locator("#publish-dialog").get_by_role("button", name="Publish").click()
-        expect(self.page.locator("#draft-status")).to_contain_text("Live v")
-
-    def steps(self) -> list[str]:
-        """The ids on the canvas, triggers included, in the order of the page."""
-        return self.page.locator("#stage .step[data-step]").evaluate_all("cards => cards.map(card => card.dataset.step)")
+            dialog.get_by_label("Note").fill(note)
+        dialog.get_by_role("button", name=re.compile("^Publish v")).click()
+        expect(self.page.get_by_text(re.compile(r"^Published v\d+$"))).to_be_visible()
+        self.page.wait_for_load_state()

@@ -66,45 +66,35 @@ def definition(flow=None):
 
 def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(builder):
     builder.new_flow("Lead qualification")
-    builder.add_trigger("Webhook")
-    builder.rename("New lead")
+    builder.trigger("Webhook", "New lead")
     sample = builder.field("config.sample")
     for key, value in (("email", "priya@halden.example"), ("company", "Halden Robotics")):
         sample.locator("[data-add-row]").click()
         row = sample.locator("[data-row]").last
-        with builder.saved():
-            row.get_by_label("Name").fill(key)
-            builder.write(row.locator(".expr"), value)
-    builder.add("AI")
-    builder.rename("Qualify lead")
-    builder.choose("config.task", "Extract")
+        builder.write(row.get_by_label("Name"), key)
+        builder.write(row.locator(".expr"), value)
+    builder.add("Add a first step", "AI", "Qualify lead")
+    builder.press("Extract")
     with builder.saved():
         builder.field("config.prompt").locator(".expr").fill("Score this lead: ")
         builder.insert_data("trigger")
-    result = builder.field("config.schema")
-    result.locator("[data-add-row]").click()
-    row = result.locator("[data-row]").last
-    with builder.saved():
-        row.get_by_label("Name of the field").fill("score")
-        row.get_by_label("Type").select_option(label="Whole number")
-    builder.add("Condition", after="qualify_lead")
-    builder.rename("Hot lead?")
+    builder.field("config.schema").locator("[data-add-row]").click()
+    builder.fill("Name of the field", "score")
+    builder.choose("Type", "Whole number")
+    builder.add("Add a step before the end", "Condition", "Hot lead?")
     rule = builder.field("branches.0.when")
     rule.locator("[data-add-rule]").click()
     rule.get_by_role("textbox", name="Value to check").click()
     builder.insert_data("steps.qualify_lead.output.score")
     rule.get_by_label("Comparison").select_option(label="is greater than")
-    with builder.saved():
-        builder.write(rule.get_by_role("textbox", name="Compare with"), "70")
-    builder.add("Approval", lane=("hot_lead", "yes"))
-    builder.rename("Approve VIP outreach")
+    builder.write(rule.get_by_role("textbox", name="Compare with"), "70")
+    builder.add("Add a step at the start of the Yes lane", "Approval", "Approve VIP outreach")
     with builder.saved():
         builder.field("config.subject").locator(".expr").fill("VIP outreach to ")
         builder.insert_data("trigger.body.company")
-    builder.add("API call", after="approve_vip_outreach")
-    builder.rename("Create deal")
-    builder.choose("config.method", "POST")
-    builder.type("config.url", "https://crm.example/deals")
+    builder.add("Add a step after Approve VIP outreach", "API call", "Create deal")
+    builder.choose("Method", "POST")
+    builder.fill("Address", "https://crm.example/deals")
     body = builder.field("config.json")
     body.locator("[data-add-row]").click()
     row = body.locator("[data-row]").last
@@ -112,15 +102,14 @@ def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(buil
     row.locator(".expr").click()
     with builder.saved():
         builder.insert_data("trigger.body.email")
-    builder.page.locator("#tab-safety").click()
-    with builder.saved():
-        builder.page.locator("#rule-repeat").check()
-    builder.add("Delay", lane=("hot_lead", "no"))
-    builder.fill("config.for", "2")
-    builder.add("E-mail", after="delay")
-    builder.add("Loop", after="hot_lead")
-    builder.type("config.items", "trigger.body.attendees")
-    builder.add("Set values", lane=("loop_1", ""))
+    builder.tab("Safety & retries")
+    builder.check("Safe to repeat")
+    builder.add("Add a step at the start of the No lane", "Delay")
+    builder.fill("Wait for", "2")
+    builder.add("Add a step after Delay", "E-mail")
+    builder.add("Add a step before the end", "Loop")
+    builder.fill("For each of", "trigger.body.attendees")
+    builder.add("Add a step at the start of Loop", "Set values")
     made = definition()
     assert [problem for problem in check(made) if not problem.warning] == []
     assert find(made, "hot_lead")["branches"][0]["when"] == "steps.qualify_lead.output.score > 70"
@@ -194,12 +183,12 @@ def drag(page, source, target):
 def test_everything_goes_by_keyboard_alone(builder, lead):
     builder.open(lead.pk)
     press = builder.page.keyboard.press
-    builder.card("qualify").locator(".step__name").focus()
+    builder.name_of("qualify").focus()
     press("ArrowDown")
-    expect(builder.card("hot_lead").locator(".step__name")).to_be_focused()
+    expect(builder.name_of("hot_lead")).to_be_focused()
     press("ArrowDown")
     press("ArrowRight")
-    expect(builder.card("wait").locator(".step__name")).to_be_focused()
+    expect(builder.name_of("wait")).to_be_focused()
     press("a")
     expect(builder.page.locator("#picker input")).to_be_focused()
     builder.page.keyboard.type("set val")
@@ -208,7 +197,7 @@ def test_everything_goes_by_keyboard_alone(builder, lead):
     expect(builder.panel).to_have_attribute("data-owner", "set_values")
     press("Escape")
     expect(builder.panel).to_be_hidden()
-    expect(builder.card("set_values").locator(".step__name")).to_be_focused()
+    expect(builder.name_of("set_values")).to_be_focused()
     with builder.saved():
         press("Delete")
     expect(builder.card("set_values")).to_have_count(0)
@@ -218,7 +207,7 @@ def test_everything_goes_by_keyboard_alone(builder, lead):
     with builder.saved():
         press("Control+Shift+z")
     assert "set_values" not in builder.steps()
-    builder.card("wait").locator(".step__name").focus()
+    builder.name_of("wait").focus()
     press("Enter")
     expect(builder.panel).to_have_attribute("data-owner", "wait")
 
@@ -235,7 +224,7 @@ def test_moving_by_menu_reaches_every_legal_place(builder, lead):
 
 def test_problems_lead_to_their_field_and_their_repair_puts_them_right(builder, lead):
     builder.open(lead.pk)
-    builder.select("hot_lead")
+    builder.select("Hot lead?")
     rule = builder.field("branches.0.when")
     with builder.saved():
         builder.write(rule.get_by_role("textbox", name="Value to check").first, "steps.qualify.output.labl")
@@ -252,7 +241,7 @@ def test_problems_lead_to_their_field_and_their_repair_puts_them_right(builder, 
 
 def test_a_value_that_makes_no_sense_stays_in_its_field_unsaved_with_the_reason(builder, lead):
     builder.open(lead.pk)
-    builder.select("wait")
+    builder.select("Wait 2 days")
     box = builder.field("config.for").locator("input")
     box.fill("soon")
     box.blur()
@@ -267,7 +256,7 @@ def test_a_value_that_makes_no_sense_stays_in_its_field_unsaved_with_the_reason(
 
 def test_fields_and_json_show_the_same_value(builder, lead):
     builder.open(lead.pk)
-    builder.select("new_lead")
+    builder.select("New lead")
     sample = builder.field("config.sample")
     with builder.saved():
         builder.write(sample.locator("[data-row]").nth(3).locator(".expr"), "481")
@@ -287,9 +276,9 @@ def test_steps_are_copied_into_another_flow(builder, lead, ines):
     other = make_flow(ensure_default_team(ines), "Other", user=ines)
     builder.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     builder.open(lead.pk)
-    builder.card("hot_lead").locator(".step__name").focus()
+    builder.name_of("hot_lead").focus()
     builder.page.keyboard.press("Control+c")
-    expect(builder.page.locator("#announce")).to_have_text("Copied Hot lead?")
+    builder.said("Copied Hot lead?")
     builder.open(other.pk)
     with builder.saved():
         builder.page.locator("hf-canvas").focus()
@@ -318,7 +307,7 @@ def test_two_people_on_one_draft_overwrite_nothing(builder, lead, browser, live_
 
 def test_what_is_typed_without_a_connection_is_saved_when_it_is_back(builder, lead, complaints):
     builder.open(lead.pk)
-    builder.select("wait")
+    builder.select("Wait 2 days")
     builder.page.context.set_offline(True)
     box = builder.field("config.for").locator("input")
     box.fill("5")
@@ -348,7 +337,7 @@ def test_the_view_keeps_its_place_when_steps_change(builder, lead):
 
 def test_one_step_is_tried_and_the_request_shown(builder, lead):
     builder.open(lead.pk)
-    builder.select("qualify")
+    builder.select("Qualify lead")
     builder.page.locator("#tab-test").click()
     builder.page.get_by_role("button", name="Show the request").click()
     expect(builder.page.locator("#test-result")).to_contain_text("Nothing was sent")
@@ -363,7 +352,7 @@ def test_the_pages_are_accessible(builder, lead, theme, complaints):
     assert barriers(page) == []
     builder.open(lead.pk)
     assert barriers(page) == []
-    for step in ("hot_lead", "qualify", "new_lead", "approve_outreach"):
+    for step in ("Hot lead?", "Qualify lead", "New lead", "Approve VIP outreach"):
         builder.select(step)
         assert barriers(page) == [], step
     page.locator("#tab-safety").click()

@@ -9,7 +9,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.canvas import Canvas
+from tests.e2e.builder_page import BuilderPage
 from tests.e2e.people import post, sees_state, sign_in
 from tests.e2e.stack import eventually
 
@@ -20,8 +20,8 @@ def test_from_the_example_flow_to_a_decided_approval(starting, ines: Page) -> No
     sign_in(ines, starting())
 
     ines.get_by_role("link", name="Lead qualification").first.click()
-    flow = Canvas(ines)
-    flow.open("New lead")
+    flow = BuilderPage(ines).ready()
+    flow.select("New lead")
     address = flow.panel.get_by_label("Address of the webhook").input_value()
     run = post(address, sample_of(flow))
 
@@ -40,7 +40,7 @@ def test_from_the_example_flow_to_a_decided_approval(starting, ines: Page) -> No
         expect(ines.get_by_role("link", name=subject).first).to_be_visible()
 
 
-def sample_of(flow: Canvas) -> dict:
+def sample_of(flow: BuilderPage) -> dict:
     """The body that the trigger shows as an example of what is sent to it."""
     sample = flow.group("Sample body")
     sample.get_by_role("button", name="JSON", exact=True).click()

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.canvas import Canvas
+from tests.e2e.builder_page import BuilderPage
 from tests.e2e.people import panel_of, post, sees_state, sign_in
 from tests.e2e.stack import Holdfast, eventually
 from tests.servers.ai import AiServer
@@ -81,7 +81,7 @@ def test_the_main_job(
 
     # The same flow, but a person is asked instead of repeating
     flow = open_flow(ines)
-    flow.open("Create deal")
+    flow.select("Create deal")
     flow.tab("Safety & retries")
     flow.check("Ask a person")
     flow.publish("Deals are never made twice: ask")
@@ -115,12 +115,12 @@ def connect(page: Page, kind: str, values: dict[str, str]) -> None:
 # Building
 
 
-def build_lead_qualification(page: Page) -> Canvas:
+def build_lead_qualification(page: Page) -> BuilderPage:
     page.get_by_role("link", name="Flows").click()
     page.get_by_role("button", name="New flow").click()
     page.get_by_label("Name").fill("Leads by score")
     page.get_by_role("button", name="Make it").click()
-    flow = Canvas(page)
+    flow = BuilderPage(page).ready()
     flow.trigger("Webhook", "New lead")
     flow.fill("Same event", "headers['x-event-id']")
     score_the_lead(flow)
@@ -136,7 +136,7 @@ def build_lead_qualification(page: Page) -> Canvas:
     return flow
 
 
-def score_the_lead(flow: Canvas) -> None:
+def score_the_lead(flow: BuilderPage) -> None:
     flow.add("Add a first step", "AI", "Qualify lead")
     flow.press("Extract")
     flow.fill("Input", "Score this lead: {{ trigger.body }}")
@@ -148,7 +148,7 @@ def score_the_lead(flow: Canvas) -> None:
     flow.choose("Connection", "AI")
 
 
-def ask_for_approval(flow: Canvas) -> None:
+def ask_for_approval(flow: BuilderPage) -> None:
     flow.add("Add a step at the start of the Yes lane", "Approval", "Approve VIP outreach")
     flow.rows("Approvers", "Add address", [DANA, LEE])
     flow.press("Any one of them")
@@ -156,7 +156,7 @@ def ask_for_approval(flow: Canvas) -> None:
     flow.fill("Question", "VIP outreach to {{ trigger.body.email }}?")
 
 
-def make_a_deal(flow: Canvas) -> None:
+def make_a_deal(flow: BuilderPage) -> None:
     flow.add("Add a step after Approve VIP outreach", "API call", "Create deal")
     flow.choose("Connection", "CRM")
     flow.choose("Method", "POST")
@@ -168,7 +168,7 @@ def make_a_deal(flow: Canvas) -> None:
     flow.check("Safe to repeat")
 
 
-def write_two_days_later(flow: Canvas) -> None:
+def write_two_days_later(flow: BuilderPage) -> None:
     flow.add("Add a step at the start of the No lane", "Delay", "Wait 2 days")
     flow.duration("Wait for", "2", "days")
     flow.add("Add a step after Wait 2 days", "E-mail", "Nurture")
@@ -177,7 +177,7 @@ def write_two_days_later(flow: Canvas) -> None:
     flow.fill("Text", "Here is a short tour.")
 
 
-def invite_the_attendees(flow: Canvas) -> None:
+def invite_the_attendees(flow: BuilderPage) -> None:
     flow.add("Add a step before the end", "Loop", "For each attendee")
     flow.fill("For each of", "trigger.body.attendees")
     flow.fill("At the same time", "5")
@@ -187,14 +187,14 @@ def invite_the_attendees(flow: Canvas) -> None:
     flow.fill("Address", "/people/{{ loop.item.id }}")
 
 
-def open_flow(page: Page) -> Canvas:
+def open_flow(page: Page) -> BuilderPage:
     page.get_by_role("link", name="Flows").click()
     page.get_by_role("link", name="Leads by score").first.click()
-    return Canvas(page)
+    return BuilderPage(page).ready()
 
 
-def webhook_address(flow: Canvas) -> str:
-    flow.open("New lead")
+def webhook_address(flow: BuilderPage) -> str:
+    flow.select("New lead")
     return flow.panel.get_by_label("Address of the webhook").input_value()
 
 
