@@ -19,7 +19,6 @@ from . import drafts
 from .teams import ensure_default_team
 
 FOLDER = Path(__file__).parent / "example_flows"
-IN_GALLERY = 4
 
 
 @dataclass(frozen=True, slots=True)

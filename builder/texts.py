@@ -35,11 +35,6 @@ def texts(definition: dict[str, Any]) -> Iterator[Text]:
     return (slot.text for slot in _slots(definition))
 
 
-def texts_of(step: dict[str, Any]) -> list[Text]:
-    """Those of one step, without the steps inside it."""
-    return [slot.text for slot in _of_step(step)]
-
-
 def rewritten(definition: dict[str, Any], change: Callable[[Text], str]) -> dict[str, Any]:
     """A copy with each text replaced by what `change` gives for it."""
     result = deepcopy(definition)

@@ -84,18 +84,13 @@ class Claiming:
     async def _until_one_is_free(self) -> None:
         while len(self.worker.executions) >= self.worker.slots and not self.worker.stopping():
             self.worker.freed.clear()
-            try:
-                await asyncio.wait_for(self.worker.freed.wait(), 0.2)
-            except TimeoutError:
-                pass
+            await set_within(self.worker.freed, 0.2)
 
     async def _until_half_free(self) -> None:
         """Let slots that become free one after the other become free together: a claim for each would be a claim too many."""
         while len(self.worker.executions) > self.worker.slots // 2 and not self.worker.stopping():
             self.worker.freed.clear()
-            try:
-                await asyncio.wait_for(self.worker.freed.wait(), 0.02)
-            except TimeoutError:
+            if not await set_within(self.worker.freed, 0.02):
                 return
 
     async def _sleep(self, connection: psycopg.AsyncConnection) -> None:
@@ -108,11 +103,8 @@ class Claiming:
         self.sleeps_until = self.worker.now() + timedelta(seconds=longest)
         deadline = time.monotonic() + longest
         while (left := deadline - time.monotonic()) > 0 and not self.worker.stopping():
-            try:
-                await asyncio.wait_for(self.worker.bell.wait(), min(left, 0.2))
+            if await set_within(self.worker.bell, min(left, 0.2)):
                 return
-            except TimeoutError:
-                pass
 
     async def _begin(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         """Load what the claimed runs remember, and set each going."""
@@ -143,3 +135,12 @@ class Claiming:
         referenced = sorted({step for _, plan in runs for step in plan.referenced})
         always = sorted({step for _, plan in runs for step in plan.always})
         return await load(connection, [run_id for run_id, _ in runs], referenced, always)
+
+
+async def set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for the event, at most so long. Returns whether it is set."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True

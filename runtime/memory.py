@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from .states import StepState, WaitKind
+from .states import WaitKind
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ async def load(
         if place.move_to(take):
             place.attempts.append(PastAttempt(n, operation, outcome, error, started_at, token))
     for run_id, path, take, *wait in await waits.fetchall():
-        _remember_wait(memories[run_id].place(path), take, PastWait(wait[0], wait[1], wait[2], wait[3], wait[4], wait[5], wait[6]))
+        _remember_wait(memories[run_id].place(path), take, PastWait(*wait))
     return memories
 
 
@@ -160,7 +160,3 @@ def _remember_wait(place: Place, take: int, wait: PastWait) -> None:
         place.waits.append(wait)
     if wait.kind == WaitKind.PERSON and wait.outcome and wait.outcome.get("answer") == "again":
         place.move_to(take + 1)
-
-
-def failed(result: Result) -> bool:
-    return result.state == StepState.FAILED

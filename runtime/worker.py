@@ -20,7 +20,7 @@ import psycopg
 from django.conf import settings
 
 from . import credentials
-from .claiming import Claiming
+from .claiming import Claiming, set_within
 from .clock import CLOCK_SQL, WorkerClock
 from .database import connect
 from .definition import FORMAT
@@ -120,10 +120,7 @@ class Worker:
         deadline = time.monotonic() + settings.HOLDFAST_GRACE_SECONDS
         while self.executions and time.monotonic() < deadline:
             self.freed.clear()
-            try:
-                await asyncio.wait_for(self.freed.wait(), 0.2)
-            except TimeoutError:
-                pass
+            await set_within(self.freed, 0.2)
         left = list(self.executions.values())
         for execution in left:
             execution.task.cancel()

@@ -23,7 +23,7 @@ class Samples:
     source: str = ""
 
 
-TEXT, NUMBER, YES_NO, EMPTY_LIST = Shape("text"), Shape("number"), Shape("yes/no"), Shape("list")
+TEXT, NUMBER, EMPTY_LIST = Shape("text"), Shape("number"), Shape("list")
 
 
 def trigger_shape(definition: dict[str, Any], samples: Samples) -> Shape:

@@ -35,10 +35,6 @@ def rename_in(text: Text, names: Mapping[str, str]) -> str:
     return source
 
 
-def mentions(text: Text, step_id: str) -> bool:
-    return rename_in(text, {step_id: f"{step_id}_"}) != text.source
-
-
 def _mentioned(text: Text, names: Mapping[str, str]) -> Iterator[Token]:
     if text.kind == "expression":
         yield from _ids(tokens(text.source), names)

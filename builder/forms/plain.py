@@ -32,18 +32,6 @@ def from_text(text: str) -> Any:
     return text
 
 
-def type_word(value: Any) -> str:
-    """The word for a value's type on the screen."""
-    if value is None:
-        return "empty"
-    if isinstance(value, bool):
-        return "yes/no"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "text"
-    return "list" if isinstance(value, list) else "group"
-
 
 def _is_plain(text: str) -> bool:
     return from_text(text) == text and type(from_text(text)) is str

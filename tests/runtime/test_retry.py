@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.definition import Retry
 from runtime.retry import RetryPolicy
 
 NEVER = 10**9
 
 
 def test_parts_that_a_step_leaves_out_have_their_defaults():
+    assert RetryPolicy.of(Retry().model_dump()) == RetryPolicy(), "what the definition says by default"
     assert RetryPolicy.of(None) == RetryPolicy() == RetryPolicy(4, 1.0, 300.0, 3600.0)
     assert RetryPolicy.of({"first": "2s"}) == RetryPolicy(first=2.0)
     assert RetryPolicy.of({"max_attempts": 1, "longest": "1m", "total": "1d"}) == RetryPolicy(1, 1.0, 60.0, 86400.0)

@@ -11,7 +11,6 @@ from django.urls import reverse
 from builder.runload import Wanted
 
 MOST_OPENED = 20
-MOST_INDEX = 10_000_000
 _SCOPE = re.compile(r"(.{1,600})\[(\d{0,8})\]")
 _PAGE = re.compile(r"(.{1,600}):(\d{1,8})")
 
