@@ -52,6 +52,9 @@ HOLDFAST_LISTEN_URL = env.text("HOLDFAST_LISTEN_URL")
 HOLDFAST_RETRY_AFTER_CAP = env.number("HOLDFAST_RETRY_AFTER_CAP", 3600, least=0)
 HOLDFAST_ALLOWED_PRIVATE_HOSTS = env.words("HOLDFAST_ALLOWED_PRIVATE_HOSTS")
 
+HOLDFAST_HOOKS_PER_MINUTE = env.whole("HOLDFAST_HOOKS_PER_MINUTE", 6000, least=0)
+HOLDFAST_MISSES_PER_MINUTE = env.whole("HOLDFAST_MISSES_PER_MINUTE", 120, least=0)
+
 # django-q2 supervises the worker processes. What it could queue, store or schedule, it does not.
 Q_CLUSTER = {
     "name": "holdfast",

@@ -14,7 +14,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from builder.bodies import BodyRefused
 from builder.drafts import StaleRevision
 from builder.editing import EditError
-from builder.replies import error, try_later
+from builder.replies import error, missed, try_later
 from runtime.definition import DefinitionError, Problem
 from runtime.jsonvalues import BadJson
 from runtime.starts import IdempotencyConflict
@@ -57,7 +57,8 @@ def _refused(request: HttpRequest, raised: Any) -> HttpResponse:
 
 
 def _unknown(request: HttpRequest, raised: Any) -> HttpResponse:
-    return error(401, "Send a valid token as “Authorization: Bearer …”.", headers={"WWW-Authenticate": "Bearer"})
+    answer = error(401, "Send a valid token as “Authorization: Bearer …”.", headers={"WWW-Authenticate": "Bearer"})
+    return missed(request, answer)
 
 
 def _http(request: HttpRequest, raised: Any) -> HttpResponse:

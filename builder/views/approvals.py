@@ -18,6 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from builder import access, questions
+from builder.replies import missed
 from builder.teams import who_asks
 from builder.templatetags.formats import display_name
 from builder.views.runs.acts import back_to
@@ -44,7 +45,7 @@ def approve(request: HttpRequest, token: str) -> HttpResponse:
     """The page of one approver of one approval. The token is the permission; unknown ones get a page that tells nothing."""
     recipient = approvals.find(token)
     if recipient is None:
-        return private(render(request, "approvals/unknown.html", status=404))
+        return private(missed(request, render(request, "approvals/unknown.html", status=404)))
     approval = recipient.approval
     wrong: dict[str, str] = {}
     if request.method == "POST":

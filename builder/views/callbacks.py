@@ -11,7 +11,7 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
 from builder.bodies import BodyRefused, parse_body, read_body
-from builder.replies import error, try_later
+from builder.replies import error, missed, try_later
 from runtime.tokens import callback_verified
 from runtime.waits import TooManySignals, signal
 
@@ -29,7 +29,7 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
     if request.method != "POST":
         return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
     if not callback_verified(run_id, path, signature):
-        return error(404, "There is no callback at this address.")
+        return missed(request, error(404, "There is no callback at this address."))
     try:
         body = read_body(request)
         payload = parse_body(body, request.headers.get("Content-Type", "")) if body.strip() else None

@@ -18,10 +18,11 @@ from django.urls import path, reverse
 from django.views.decorators.csrf import csrf_exempt
 
 from builder.bodies import BodyRefused, parse_body, parse_pairs, read_body
-from builder.replies import error, try_later
+from builder.replies import error, missed, too_many, try_later
 from runtime.clock import business_now
 from runtime.expressions import EvaluationError, compile
 from runtime.jsonvalues import BadJson, check_json
+from runtime.limits import admitted
 from runtime.models import Trigger
 from runtime.starts import IdempotencyConflict, Started, start
 from runtime.triggers.signatures import NotSigned, verify
@@ -48,7 +49,7 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
     except BodyRefused as refused:
         return error(refused.status, refused.message)
     except NotSigned as refused:
-        return error(401, str(refused))
+        return missed(request, error(401, str(refused)))
     except IdempotencyConflict:
         return error(409, "This Idempotency-Key was used before, with another body.")
     except (DatabaseTrouble, SecretUnavailable):
@@ -59,7 +60,9 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
 def _receive(request: HttpRequest, token: str) -> HttpResponse:
     trigger = _find(token)
     if trigger is None:
-        return error(404, NOT_HERE)
+        return missed(request, error(404, NOT_HERE))
+    if wait := admitted(f"hook:{trigger.pk}", settings.HOLDFAST_HOOKS_PER_MINUTE):
+        return too_many(f"This webhook takes {settings.HOLDFAST_HOOKS_PER_MINUTE:,} requests a minute. Send it again.", wait)
     body = read_body(request)
     headers = {name.lower(): value for name, value in request.headers.items()}
     _check_signature(trigger, headers, body)

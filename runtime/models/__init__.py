@@ -3,6 +3,7 @@
 from .audit import AuditEntry
 from .credential import Credential
 from .outbox import OutboxMessage
+from .ratelimit import RateLimit
 from .run import Dispatch, Frame, FrameChunk, FrameValue, Run
 from .step import Attempt, LogLine, StepResult
 from .team import Membership, Role, Team
@@ -13,6 +14,6 @@ from .workflow import Version, Workflow
 
 __all__ = [
     "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
-    "JournalMark", "LogLine", "Membership", "OutboxMessage", "Recipient", "Role", "Run", "Signal", "StepResult", "Team",
+    "JournalMark", "LogLine", "Membership", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "Signal", "StepResult", "Team",
     "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

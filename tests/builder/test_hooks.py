@@ -427,3 +427,32 @@ def test_callbacks_are_read_as_strictly_as_webhooks(waiting_run, body, status):
 def test_both_addresses_are_known_by_name(hook):
     assert reverse("hook", args=["t"]) == "/hooks/t/"
     assert reverse("callback", args=[1, "s", "a/b"]) == "/callbacks/1/s/a/b/"
+
+
+# Rates
+
+
+def test_a_webhook_takes_so_many_a_minute_and_says_when_to_come_again(hook, settings):
+    settings.HOLDFAST_HOOKS_PER_MINUTE = 2
+    busy, other = hook(), hook()
+    assert [post(busy).status_code for _ in range(3)] == [202, 202, 429]
+    refused = post(busy)
+    assert 0 < int(refused["Retry-After"]) <= 30 and "2 requests a minute" in message(refused)
+    assert post(other).status_code == 202 and Run.objects.count() == 3
+
+
+def test_who_guesses_tokens_and_signatures_is_slowed_down_and_nobody_else(hook, settings, waiting_run):
+    settings.HOLDFAST_MISSES_PER_MINUTE = 4
+    signed = hook(signature={"kind": "github"})
+    guesses = [
+        lambda: post("no-such-token-anywhere"),
+        lambda: post(signed),
+        lambda: Client().post("/callbacks/1/wrong/step/"),
+        lambda: Client().get("/a/no-such-approval-anywhere/"),
+        lambda: Client().get("/api/v1/runs", headers={"Authorization": "Bearer no"}),
+        lambda: post("no-such-token-anywhere"),
+    ]
+    assert [guess().status_code for guess in guesses] == [404, 401, 404, 404, 429, 429]
+    assert post(hook()).status_code == 202, "what is for us is taken from the same address"
+    elsewhere = Client(REMOTE_ADDR="203.0.113.9").post("/hooks/no-such-token-anywhere/")
+    assert elsewhere.status_code == 404
