@@ -35,13 +35,14 @@ class StaleRevision(Exception):
 @dataclass(frozen=True, slots=True)
 class Saved:
     """`draft` as it stands now, `before` the definition that it replaced and `seen` its revision, `focus` the step to
-    select next."""
+    select next, `picked` the steps that it was about."""
 
     draft: Draft
     before: dict[str, Any]
     seen: int
     label: str = ""
     focus: str = ""
+    picked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def edit(
         if done.definition == before:
             return Saved(draft, before, newest.number, done.label, done.focus)
         _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return Saved(draft, before, newest.number, done.label, done.focus)
+        return Saved(draft, before, newest.number, done.label, done.focus, done.picked)
 
 
 def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:

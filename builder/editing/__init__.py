@@ -1,7 +1,8 @@
 """Editing, without storage and without a screen: a definition and an operation give a new definition.
 
 `apply` is the only way in. An operation is JSON, `{"op": "insert", "type": "delay", "place": {...}}`; the functions
-that answer to each `op` stand in `steps`, `lanes`, `triggers` and `settings`, and say what keys they read.
+that answer to each `op` stand in `groups`, `steps`, `kinds`, `lanes`, `triggers`, `settings` and `repair`, and say what keys
+they read.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from pydantic import ValidationError
 from runtime.definition import Definition, check
 from runtime.jsonvalues import BadJson, check_json
 
-from . import lanes, repair, settings, steps, triggers
+from . import groups, kinds, lanes, repair, settings, steps, triggers
 from .places import Edit, EditError, Place
 
-OPERATIONS = {
-    name: act for module in (steps, lanes, triggers, settings, repair) for name, act in module.OPERATIONS.items()
-}
+MODULES = (groups, steps, kinds, lanes, triggers, settings, repair)
+OPERATIONS = {name: act for module in MODULES for name, act in module.OPERATIONS.items()}
 
 
 def apply(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:

@@ -19,11 +19,12 @@ class EditError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Edit:
     """What an operation gave. `label` names it for undo ("Add Delay"), `focus` is the step or trigger to select
-    next."""
+    next, `picked` are all the steps that it was about."""
 
     definition: dict[str, Any]
     label: str
     focus: str = ""
+    picked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

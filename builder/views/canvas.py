@@ -24,6 +24,7 @@ from ..diff import changes
 from ..drafts import Saved, StaleRevision
 from ..drawing import patches
 from ..editing import EditError
+from ..editing.groups import copies_of
 from ..fieldedits import field_operation
 from ..forms.base import FieldError
 from ..models import Draft
@@ -69,12 +70,14 @@ def field(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def copy(request: HttpRequest, pk: int) -> HttpResponse:
-    """A step as text for the clipboard: `{"holdfast": "steps", "steps": [...]}`."""
+    """Steps (`?step=`, as often as there are) as text for the clipboard: `{"holdfast": "steps", "steps": [...]}`."""
     workflow = get_workflow(request.user, pk)
-    step = find(drafts.load(workflow).definition, request.GET.get("step", ""))
-    if step is None:
-        raise Http404("There is no such step any more.")
-    return HttpResponse(json.dumps({"holdfast": "steps", "steps": [step]}, indent=2), content_type="text/plain")
+    try:
+        steps = copies_of(drafts.load(workflow).definition, request.GET.getlist("step"))
+    except EditError as wrong:
+        raise Http404(str(wrong)) from None
+    text = json.dumps({"holdfast": "steps", "steps": steps}, indent=2, ensure_ascii=False)
+    return HttpResponse(text, content_type="text/plain")
 
 
 @require_safe
@@ -179,6 +182,7 @@ def _edited(
     detail = {
         "revision": saved.draft.revision,
         "focus": saved.focus,
+        "picked": saved.picked,
         "label": saved.label,
         "op": operation.get("op"),
         "announce": announce or saved.label,

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from contextlib import suppress
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builder import drafts
 from builder.drafts import StaleRevision
-from builder.editing import EditError
+from builder.editing import EditError, apply
 from builder.flowmaking import make_flow
 from builder.models import Draft, Revision
 from runtime.models import Team
 from runtime.publish import publish
+from tests.builder.test_editing import LEAD, operations
 
 STEP = {"op": "insert", "type": "delay", "place": {"index": 0}}
 
@@ -130,6 +134,48 @@ def test_old_revisions_are_dropped_and_undo_ends_there(flow, monkeypatch):
     for _ in range(9):
         revision = drafts.undo(flow, revision=revision).draft.revision
     assert drafts.history(drafts.load(flow)).undo is None
+
+
+@pytest.mark.django_db
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_was_done_undo_of_all_returns_the_start_and_redo_the_end(flow, data):
+    drafts.save(flow, LEAD, revision=None)
+    start = drafts.load(flow)
+    revision, done = start.revision, 0
+    for _ in range(data.draw(st.integers(1, 8))):
+        operation = data.draw(operations(drafts.load(flow).definition))
+        try:
+            after = drafts.edit(flow, operation, revision=revision).draft.revision
+        except EditError as refused:
+            assert str(refused)
+            continue
+        done += after > revision
+        revision = after
+    end = drafts.load(flow).definition
+    for _ in range(done):
+        revision = drafts.undo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition == start.definition
+    for _ in range(done):
+        revision = drafts.redo(flow, revision=revision).draft.revision
+    assert drafts.load(flow).definition == end
+
+
+@pytest.mark.django_db
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_flow_that_was_exported_and_imported_is_the_same_to_the_letter(flow, client, data):
+    flow.team.memberships.get_or_create(user=flow.created_by, defaults={"role": "builder"})
+    client.force_login(flow.created_by)
+    definition = LEAD
+    for _ in range(data.draw(st.integers(0, 6))):
+        with suppress(EditError):
+            definition = apply(definition, data.draw(operations(definition))).definition
+    drafts.save(flow, definition, revision=None)
+    written = client.get(f"/flows/{flow.pk}/export/").content
+    answer = client.post("/flows/import/", {"file": SimpleUploadedFile("flow.json", written)})
+    again = client.get(f"{answer['Location']}export/").content
+    assert json.loads(again) == definition and again == written
 
 
 @pytest.mark.django_db(transaction=True)

@@ -115,6 +115,57 @@ def test_wrapping_and_unwrapping_gives_the_steps_back_in_order():
     assert ids(apply(wrapped.definition, {"op": "unwrap", "step": "loop_1"}).definition) == ids(LEAD)
 
 
+def test_several_steps_are_moved_side_by_side_in_the_order_of_the_page():
+    edit = apply(LEAD, {"op": "move", "steps": ["each", "call", "score"], "place": {"parent": "hot", "lane": "else", "index": 0}})
+    assert [step["id"] for step in find(edit.definition, "hot")["branches"][1]["steps"]] == ["score", "call", "each"]
+    assert (edit.label, edit.picked) == ("Move 3 steps", ("score", "call", "each"))
+    down = apply(LEAD, {"op": "move", "steps": ["score", "hot"], "place": {"after": "each"}}).definition
+    assert [step["id"] for step in down["steps"]] == ["each", "score", "hot"]
+    with pytest.raises(EditError, match="into itself"):
+        apply(LEAD, {"op": "move", "steps": ["score", "hot"], "place": {"after": "call"}})
+
+
+def test_a_step_inside_another_that_was_chosen_goes_with_it_once():
+    copied = apply(LEAD, {"op": "duplicate", "steps": ["call", "hot"]}).definition
+    assert ids(copied) == ["score", "hot", "call", "hot_2", "call_2", "each", "add"]
+    assert ids(apply(LEAD, {"op": "remove", "steps": ["add", "hot", "call"]}).definition) == ["score", "each"]
+
+
+def test_only_steps_that_follow_each_other_are_wrapped_together():
+    wrapped = apply(LEAD, {"op": "wrap", "steps": ["hot", "score"], "type": "parallel"}).definition
+    assert [step["id"] for step in wrapped["steps"]] == ["parallel", "each"]
+    assert [step["id"] for step in wrapped["steps"][0]["branches"][0]["steps"]] == ["score", "hot"]
+    for apart in (["score", "each"], ["score", "call"]):
+        with pytest.raises(EditError, match="follow each other"):
+            apply(LEAD, {"op": "wrap", "steps": apart, "type": "loop"})
+
+
+def test_several_are_turned_off_and_on_together():
+    off = apply(apply(LEAD, {"op": "toggle", "step": "call"}).definition, {"op": "toggle", "steps": ["call", "add"]})
+    assert off.label == "Turn off 2 steps" and find(off.definition, "call")["off"] and find(off.definition, "add")["off"]
+    on = apply(off.definition, {"op": "toggle", "steps": ["call", "add"]})
+    assert on.label == "Turn on 2 steps" and on.definition == LEAD
+
+
+def test_a_step_of_another_type_keeps_its_id_its_name_and_what_both_know():
+    draft = apply(LEAD, {"op": "configure", "step": "call", "set": {"name": "Tell them", "note": "Ask Dana", "timeout": "5s", "on_error": "continue"}}).definition
+    edit = apply(draft, {"op": "replace_type", "step": "call", "type": "email"})
+    new = find(edit.definition, "call")
+    assert (new["type"], new["name"], new["note"], new["on_error"]) == ("email", "Tell them", "Ask Dana", "continue")
+    assert "url" not in new["config"] and edit.label == "Make Tell them an E-mail"
+    assert check(edit.definition) == []
+
+
+def test_a_container_of_another_type_keeps_its_steps_and_its_lanes():
+    parallel = find(apply(LEAD, {"op": "replace_type", "step": "hot", "type": "parallel"}).definition, "hot")
+    assert [(lane["label"], ids({"steps": lane["steps"]})) for lane in parallel["branches"]] == [("Hot", ["call"]), ("Otherwise", [])]
+    assert "when" not in parallel["branches"][0]
+    assert ids({"steps": find(apply(LEAD, {"op": "replace_type", "step": "hot", "type": "loop"}).definition, "hot")["steps"]}) == ["call"]
+    assert find(apply(LEAD, {"op": "replace_type", "step": "each", "type": "condition"}).definition, "each")["branches"][0]["steps"][0]["id"] == "add"
+    with pytest.raises(EditError, match="Take its steps out first"):
+        apply(LEAD, {"op": "replace_type", "step": "each", "type": "delay"})
+
+
 def test_configuring_sets_and_removes_by_dotted_path():
     edit = apply(LEAD, {"op": "configure", "step": "call", "set": {"config.headers": {"X": "1"}, "config.url": None, "branches": None}})
     assert find(edit.definition, "call")["config"] == {"headers": {"X": "1"}}
@@ -165,19 +216,27 @@ def operations(draw, definition):
     """An operation that a person could do on this definition, or nearly."""
     steps = [step["id"] for step in walk(definition["steps"])] or ["none"]
     step, other = draw(st.sampled_from(steps)), draw(st.sampled_from(steps))
+    several = draw(st.lists(st.sampled_from(steps), min_size=1, max_size=4))
+    kind, box = draw(st.sampled_from(KINDS)), draw(st.sampled_from(["condition", "parallel", "loop"]))
     place = draw(st.sampled_from([{"after": other}, {"index": draw(st.integers(0, 9))}, *_inner_places(definition)]))
     return draw(
         st.sampled_from(
             [
-                {"op": "insert", "type": draw(st.sampled_from(KINDS)), "place": place},
+                {"op": "insert", "type": kind, "place": place},
                 {"op": "move", "step": step, "place": place},
+                {"op": "move", "steps": several, "place": place},
                 {"op": "remove", "step": step},
+                {"op": "remove", "steps": several},
                 {"op": "duplicate", "step": step},
-                {"op": "wrap", "step": step, "type": draw(st.sampled_from(["condition", "parallel", "loop"]))},
+                {"op": "duplicate", "steps": several},
+                {"op": "wrap", "step": step, "type": box},
+                {"op": "wrap", "steps": several, "type": box},
+                {"op": "replace_type", "step": step, "type": kind},
                 {"op": "unwrap", "step": step},
                 {"op": "rename", "step": step, "id": draw(st.sampled_from(["alpha", "beta", "gamma"]))},
                 {"op": "configure", "step": step, "set": {"name": draw(st.text(max_size=12)) or None}, "follow": True},
                 {"op": "toggle", "step": step},
+                {"op": "toggle", "steps": several},
                 {"op": "add_lane", "step": step},
                 {"op": "remove_lane", "step": step, "lane": "lane_1"},
                 {"op": "add_error_lane", "step": step},

@@ -6,62 +6,16 @@ import json
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.test import Client
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from builder import drafts
-from builder.examples import example
 from builder.flowmaking import make_flow
 from builder.teams import ensure_default_team
 from runtime.definition import check, find
-from runtime.models import Version, Workflow
-from tests.e2e.builder_page import BuilderPage
+from runtime.models import Version
+from tests.e2e.flows import barriers, builder, complaints, definition, drag, ines, lead, lift, signed_in  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def complaints() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def ines(transactional_db):
-    user = get_user_model().objects.create_superuser("ines", "ines@example.com", "pw", first_name="Ines", last_name="Carvalho")
-    ensure_default_team(user)
-    return user
-
-
-def signed_in(page: Page, live_server, user, complaints: list[str]) -> BuilderPage:
-    client = Client()
-    client.force_login(user)
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    page.emulate_media(reduced_motion="reduce")
-    page.set_default_timeout(20_000)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    return BuilderPage(page, live_server.url)
-
-
-@pytest.fixture
-def builder(page, live_server, ines, complaints):
-    page.set_viewport_size({"width": 1440, "height": 900})
-    yield signed_in(page, live_server, ines, complaints)
-    assert complaints == []
-
-
-@pytest.fixture
-def lead(ines):
-    return make_flow(ensure_default_team(ines), "Lead qualification", user=ines, definition=example("lead_qualification"))
-
-
-def definition(flow=None):
-    flow = flow or Workflow.objects.order_by("-pk").first()
-    return drafts.load(flow).definition
 
 
 def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(builder):
@@ -165,19 +119,6 @@ def test_a_container_cannot_be_dropped_into_itself_and_escape_drops_nothing(buil
     builder.page.keyboard.press("Escape")
     builder.page.mouse.up()
     assert builder.revision == 1
-
-
-def lift(page, source, target):
-    start, end = page.locator(source).bounding_box(), page.locator(target).bounding_box()
-    page.mouse.move(start["x"] + 120, start["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(start["x"] + 140, start["y"] + 40, steps=3)
-    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=8)
-
-
-def drag(page, source, target):
-    lift(page, source, target)
-    page.mouse.up()
 
 
 def test_everything_goes_by_keyboard_alone(builder, lead):
@@ -363,11 +304,6 @@ def test_the_pages_are_accessible(builder, lead, theme, complaints):
     page.goto(f"{builder.base}/flows/{lead.pk}/versions/")
     assert barriers(page) == []
     complaints[:] = [one for one in complaints if "inline style" not in one and "404" not in one]  # axe's own styles
-
-
-def barriers(page) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
 @pytest.mark.parametrize("width", [1024, 390])

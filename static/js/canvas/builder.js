@@ -1,6 +1,7 @@
 /* The builder's page: one module per gesture or element. */
 import "hf/canvas/edits";
 import "hf/canvas/view";
+import "hf/canvas/selection";
 import "hf/canvas/panel";
 import "hf/canvas/fields";
 import "hf/canvas/choices";

@@ -1,27 +1,32 @@
 /* Copy, cut and paste of steps, through the system's clipboard as JSON: between flows, and as text for whoever wants it. */
-import { announce, card, current, fragment, isTrigger, nameOf, readonly, url } from "hf/canvas/board";
+import { announce, current, fragment, isTrigger, readonly, url } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
+import { about, chosen, named } from "hf/canvas/selection";
 import { isTyping } from "hf/keyboard";
 import { toast } from "hf/toast";
 
 const KIND = "holdfast/steps";
 
-export async function copy(step) {
-  if (!step || isTrigger(step)) return false;
-  const text = await fragment(`${url("copy/")}?step=${encodeURIComponent(step)}`).catch(() => "");
-  if (!text) return false;
+export async function copy(steps) {
+  if (!steps.length) return false;
+  const query = new URLSearchParams(steps.map(step => ["step", step]));
+  const text = await fragment(`${url("copy/")}?${query}`).catch(() => "");
+  if (!text) {
+    toast({ message: "Nothing was copied. Try again in a moment.", kind: "failed" });
+    return false;
+  }
   try {
     await navigator.clipboard.writeText(text);
+    localStorage.removeItem(KIND);
   } catch {
-    sessionStorage.setItem(KIND, text); // no permission, or no HTTPS: within this browser tab it still works
+    localStorage.setItem(KIND, text); // no permission, or no HTTPS: within this browser it still works
   }
-  sessionStorage.setItem(KIND, text);
-  announce(`Copied ${nameOf(step)}`);
+  announce(`Copied ${named(steps)}`);
   return true;
 }
 
-export async function cut(step) {
-  if (await copy(step)) edit({ op: "remove", step });
+export async function cut(steps) {
+  if (await copy(steps)) edit({ op: "remove", ...about(steps) });
 }
 
 /* At a place, or after a step. */
@@ -30,41 +35,45 @@ export async function pasteAt(place) {
   try {
     text = await navigator.clipboard.readText();
   } catch { /* not allowed */ }
-  paste(text, place) || paste(sessionStorage.getItem(KIND) ?? "", place) || toast({ message: "There is no copied step to paste.", kind: "attention" });
+  paste(text, place);
 }
 
 function paste(text, place) {
-  const steps = read(text);
+  const steps = read(text) ?? read(localStorage.getItem(KIND) ?? "");
   if (steps) edit({ op: "paste", steps, place });
-  return Boolean(steps);
+  else toast({ message: "There is no copied step to paste.", kind: "attention" });
 }
 
+/* What was copied here, or steps as anybody may write them: a flow, a list of steps, one step. */
 function read(text) {
   try {
     const found = JSON.parse(text);
-    const steps = found?.holdfast === "steps" ? found.steps : null;
-    return Array.isArray(steps) && steps.length ? steps : null;
+    const steps = Array.isArray(found) ? found : found?.steps && !found.type ? found.steps : [found];
+    return Array.isArray(steps) && steps.length && steps.every(step => step?.type && step.id) ? steps : null;
   } catch {
     return null;
   }
 }
 
-const afterCurrent = () => (card(current()) && !isTrigger(current()) ? { after: current() } : { index: 0 });
+/* After what is picked or focused, else at the end, so that it is seen where the flow goes on. */
+function afterCurrent() {
+  const last = chosen().at(-1);
+  return last ? { after: last } : { index: isTrigger(current()) ? 0 : Number.MAX_SAFE_INTEGER };
+}
 
 /* The browser's own events, so that its menu and every keyboard layout work, and no permission is asked for. */
 document.addEventListener("paste", event => {
   if (readonly() || isTyping(event.target)) return;
-  const steps = read(event.clipboardData.getData("text/plain")) ?? read(sessionStorage.getItem(KIND) ?? "");
-  if (!steps) return;
   event.preventDefault();
-  edit({ op: "paste", steps, place: afterCurrent() });
+  paste(event.clipboardData.getData("text/plain"), afterCurrent());
 });
 
 document.addEventListener("keydown", event => {
   if (!(event.ctrlKey || event.metaKey) || isTyping(event.target) || getSelection().toString()) return;
   const key = event.key.toLowerCase();
-  if ((key !== "c" && key !== "x") || !card(current())) return;
+  const steps = chosen();
+  if ((key !== "c" && key !== "x") || !steps.length) return;
   event.preventDefault();
-  if (key === "c") copy(current());
-  else if (!readonly()) cut(current());
+  if (key === "c") copy(steps);
+  else if (!readonly()) cut(steps);
 });

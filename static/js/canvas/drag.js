@@ -1,8 +1,9 @@
 /* Dragging a step: it lifts, its place stays as a ghost, and the nearest legal + becomes a drop target. */
-import { announce, nameOf, readonly } from "hf/canvas/board";
+import { announce, card, readonly } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
 import { placeOf } from "hf/canvas/picker";
 import { legal } from "hf/canvas/places";
+import { about, chosen, named } from "hf/canvas/selection";
 import { view } from "hf/canvas/view";
 
 const THRESHOLD = 6;
@@ -14,7 +15,7 @@ let held = null;
 document.addEventListener("pointerdown", event => {
   const box = event.target.closest("#stage .step[data-step]:not([data-trigger])");
   if (!box || event.button !== 0 || event.pointerType === "touch" || readonly() || event.target.closest("[data-menu]")) return;
-  held = { box, step: box.dataset.step, from: [event.clientX, event.clientY] };
+  held = { box, steps: chosen(box.dataset.step), from: [event.clientX, event.clientY] };
 });
 
 document.addEventListener("pointermove", event => {
@@ -31,12 +32,12 @@ document.addEventListener("pointermove", event => {
 
 document.addEventListener("pointerup", () => {
   if (!held) return;
-  const { ghost, step, target } = held;
+  const { ghost, steps, target } = held;
   drop();
   if (!ghost) return;
   addEventListener("click", swallow, { capture: true, once: true });
   setTimeout(() => removeEventListener("click", swallow, { capture: true }));
-  if (target) edit({ op: "move", step, place: placeOf(target) });
+  if (target) edit({ op: "move", ...about(steps), place: placeOf(target) });
 });
 
 document.addEventListener("keydown", event => {
@@ -49,7 +50,7 @@ document.addEventListener("pointercancel", drop);
 document.addEventListener("dragstart", event => event.target.closest?.("#stage") && event.preventDefault());
 
 function lift(event) {
-  const { box, step } = held;
+  const { box, steps } = held;
   const frame = box.getBoundingClientRect();
   const ghost = box.cloneNode(true);
   for (const one of [ghost, ...ghost.querySelectorAll("[id]")]) one.removeAttribute("id");
@@ -58,11 +59,19 @@ function lift(event) {
   ghost.style.scale = view().scale;
   held.grip = [event.clientX - frame.left, event.clientY - frame.top];
   held.ghost = ghost;
-  held.places = legal(step);
+  held.places = legal(steps);
+  if (steps.length > 1) ghost.append(countOf(steps));
   document.body.append(ghost);
-  box.classList.add("is-dragging");
+  for (const step of steps) card(step).classList.add("is-dragging");
   document.documentElement.classList.add("is-dragging-step");
-  announce(`Moving ${nameOf(step)}`);
+  announce(`Moving ${named(steps)}`);
+}
+
+function countOf(steps) {
+  const mark = document.createElement("span");
+  mark.className = "step__mark";
+  mark.textContent = `${steps.length} steps`;
+  return mark;
 }
 
 function nearest(event) {
@@ -86,7 +95,7 @@ function aim(add) {
   if (!add) return;
   const target = document.createElement("div");
   target.className = "drop";
-  target.textContent = `Drop to move ${nameOf(held.step)} here`;
+  target.textContent = `Drop to move ${named(held.steps)} here`;
   add.hidden = true;
   add.parentElement.classList.add("is-drop");
   add.parentElement.append(target);
@@ -104,7 +113,7 @@ function drop() {
   if (!held) return;
   clearTarget();
   held.ghost?.remove();
-  held.box.classList.remove("is-dragging");
+  for (const step of held.steps) card(step)?.classList.remove("is-dragging");
   document.documentElement.classList.remove("is-dragging-step");
   held = null;
 }

@@ -1,8 +1,9 @@
 /* The keyboard on the canvas: arrows walk the steps by where they stand, A adds, Del removes, Esc closes the top layer. */
 import { card, cards, current, focusCard, isTrigger, readonly } from "hf/canvas/board";
-import { remove } from "hf/canvas/menu";
+import { act, openMenu } from "hf/canvas/menu";
 import { close as closePanel, isOpen, open } from "hf/canvas/panel";
 import { close as closePicker, openAfter } from "hf/canvas/picker";
+import { chosen, walkTo } from "hf/canvas/selection";
 import { view } from "hf/canvas/view";
 import { isTyping } from "hf/keyboard";
 
@@ -21,17 +22,19 @@ document.addEventListener("keydown", event => {
   else if (!readonly()) editKey(event);
 });
 
+const EDITS = { Delete: "remove", Backspace: "remove", d: "duplicate", m: "move", t: "toggle" };
+
 function editKey(event) {
-  const step = current();
+  const step = current() || chosen()[0];
   if (!card(step)) return;
-  if (event.key.toLowerCase() === "a") {
-    event.preventDefault();
-    if (isTrigger(step)) document.querySelector('#node-triggers .add')?.click();
-    else openAfter(step);
-  } else if (event.key === "Delete" || event.key === "Backspace") {
-    event.preventDefault();
-    remove(step);
-  } else if (event.key.toLowerCase() === "e") open(step);
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  if (key === "a" && isTrigger(step)) document.querySelector("#node-triggers .add")?.click();
+  else if (key === "a") openAfter(step);
+  else if (key === "e") open(step);
+  else if (key === "ContextMenu" || (key === "F10" && event.shiftKey)) openMenu(step);
+  else if (EDITS[key]) act(EDITS[key], step);
+  else return;
+  event.preventDefault();
 }
 
 function escape(event) {
@@ -47,8 +50,10 @@ function walk(event) {
   const from = card(current());
   if (!from) return focusCard(cards()[0]?.dataset.step);
   const next = nearest(from, ...WAYS[event.key]);
-  if (next) focusCard(next.dataset.step);
-  if (next) view().show(next);
+  if (!next) return;
+  if (event.shiftKey) walkTo(from.dataset.step, next.dataset.step);
+  focusCard(next.dataset.step);
+  view().show(next);
 }
 
 /* The nearest card on that side. Sideways, what lies straight ahead counts as much nearer: the same row of the next lane.
@@ -57,7 +62,7 @@ function nearest(from, dx, dy) {
   const here = middle(from);
   let best = null;
   let least = Infinity;
-  for (const one of cards()) {
+  for (const one of cards().filter(one => one.offsetParent)) {
     const [x, y] = middle(one);
     const ahead = dx ? (x - here[0]) * dx : (y - here[1]) * dy;
     const aside = dx ? Math.abs(y - here[1]) : Math.abs(x - here[0]);

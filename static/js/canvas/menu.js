@@ -5,6 +5,7 @@ import { edit } from "hf/canvas/edits";
 import { begin as beginMoving } from "hf/canvas/moving";
 import { open as openPanel } from "hf/canvas/panel";
 import { openAfter } from "hf/canvas/picker";
+import { about, chosen, named } from "hf/canvas/selection";
 
 const menu = () => document.getElementById("step-menu");
 let step = "";
@@ -13,38 +14,51 @@ let opener = null;
 const ACTS = {
   open: () => openPanel(step),
   add: () => openAfter(step),
-  duplicate: () => edit({ op: "duplicate", step }),
-  copy: () => copy(step),
-  cut: () => cut(step),
-  move: () => beginMoving(step),
-  toggle: () => edit({ op: "toggle", step }),
-  "wrap-condition": () => edit({ op: "wrap", step, type: "condition" }),
-  "wrap-loop": () => edit({ op: "wrap", step, type: "loop" }),
-  "wrap-parallel": () => edit({ op: "wrap", step, type: "parallel" }),
   unwrap: () => edit({ op: "unwrap", step }),
   rename: () => askForId(),
-  remove: () => remove(step),
+  duplicate: steps => edit({ op: "duplicate", ...about(steps) }),
+  copy,
+  cut,
+  move: beginMoving,
+  toggle: steps => edit({ op: "toggle", ...about(steps) }),
+  "wrap-condition": steps => edit({ op: "wrap", ...about(steps), type: "condition" }),
+  "wrap-loop": steps => edit({ op: "wrap", ...about(steps), type: "loop" }),
+  "wrap-parallel": steps => edit({ op: "wrap", ...about(steps), type: "parallel" }),
+  remove: steps => (isTrigger(step) ? edit({ op: "remove_trigger", trigger: step }) : edit({ op: "remove", ...about(steps) })),
 };
 
-export const remove = id => edit(isTrigger(id) ? { op: "remove_trigger", trigger: id } : { op: "remove", step: id });
+/* By name, on the picked steps when this is one of them, else on this step alone. */
+export function act(name, id) {
+  step = id;
+  const steps = chosen(id);
+  if (!card(id) || (isTrigger(id) && !["open", "remove"].includes(name))) return;
+  ACTS[name](steps);
+}
 
 function open(button) {
+  if (!button) return;
   step = button.dataset.menu;
   opener = button;
   const trigger = isTrigger(step);
   const node = document.getElementById(`node-${step}`);
   const box = Boolean(node?.querySelector(":scope > .box, :scope > .split .lane:not(.lane--through)"));
+  const steps = chosen(step);
   for (const item of menu().querySelectorAll("[data-act]")) {
-    item.hidden = (trigger && !item.hasAttribute("data-for-trigger")) || (item.dataset.act === "unwrap" && !box);
+    const { act: name } = item.dataset;
+    item.hidden = (trigger && !("forTrigger" in item.dataset)) || (name === "unwrap" && !box) || (steps.length > 1 && "one" in item.dataset);
   }
-  menu().querySelector("[data-act=toggle] span").textContent = card(step)?.classList.contains("is-off") ? "Turn on" : "Turn off";
-  menu().setAttribute("aria-label", `Actions for ${nameOf(step)}`);
+  const off = steps.every(id => card(id).classList.contains("is-off"));
+  const toggle = menu().querySelector("[data-act=toggle] span");
+  if (toggle) toggle.textContent = off && steps.length ? "Turn on" : "Turn off";
+  menu().setAttribute("aria-label", `Actions for ${trigger ? nameOf(step) : named(steps)}`);
   menu().showPopover();
   const from = button.getBoundingClientRect();
   menu().style.left = `${Math.max(8, Math.min(from.right - menu().offsetWidth, innerWidth - menu().offsetWidth - 8))}px`;
   menu().style.top = `${Math.max(8, Math.min(from.bottom + 4, innerHeight - menu().offsetHeight - 8))}px`;
   items()[0]?.focus();
 }
+
+export const openMenu = id => open(card(id)?.querySelector("[data-menu]"));
 
 const items = () => [...menu().querySelectorAll("[data-act]")].filter(item => !item.hidden);
 
@@ -63,10 +77,12 @@ function askForId() {
 document.addEventListener("click", event => {
   const button = event.target.closest("[data-menu]");
   if (button) return open(button);
+  const picked = event.target.closest("[data-picked-act]");
+  if (picked) act(picked.dataset.pickedAct, chosen("")[0]);
   const item = event.target.closest("#step-menu [data-act]");
   if (!item) return;
   menu().hidePopover();
-  ACTS[item.dataset.act]();
+  act(item.dataset.act, step);
 });
 
 document.addEventListener("contextmenu", event => {

@@ -1,48 +1,49 @@
 /* "Move to…": every legal + becomes a target; a click or Enter takes the step there, Esc leaves it where it was. */
-import { announce, board, card, focusCard, nameOf } from "hf/canvas/board";
+import { announce, board, card, focusCard } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
 import { placeOf } from "hf/canvas/picker";
 import { legal } from "hf/canvas/places";
+import { about, named } from "hf/canvas/selection";
 
-let step = "";
+let steps = [];
 
-export function begin(id) {
-  const places = legal(id);
-  if (!places.length) return announce(`There is no other place for ${nameOf(id)}`);
-  step = id;
-  board().dataset.moving = id;
-  card(id).classList.add("is-dragging");
+export function begin(ids) {
+  const places = ids.length ? legal(ids) : [];
+  if (!places.length) return announce(`There is no other place for ${named(ids)}`);
+  steps = ids;
+  board().dataset.moving = ids.join(" ");
+  for (const id of ids) card(id).classList.add("is-dragging");
   for (const add of places) {
     add.dataset.label = add.getAttribute("aria-label");
-    add.setAttribute("aria-label", add.dataset.label.replace(/^Add a .*?step/, `Move ${nameOf(id)} to`));
+    add.setAttribute("aria-label", add.dataset.label.replace(/^Add a .*?step/, `Move ${named(ids)} to`));
     add.classList.add("is-target");
   }
   places[0].focus();
-  announce(`Choose where to move ${nameOf(id)}: Tab walks the places, Enter takes it there, Escape leaves it.`);
+  announce(`Choose where to move ${named(ids)}: Tab walks the places, Enter takes it there, Escape leaves it.`);
 }
 
 export function end() {
-  if (!step) return;
-  card(step)?.classList.remove("is-dragging");
+  if (!steps.length) return;
+  for (const id of steps) card(id)?.classList.remove("is-dragging");
   for (const add of document.querySelectorAll("#stage .add.is-target")) {
     add.setAttribute("aria-label", add.dataset.label);
     add.classList.remove("is-target");
   }
   delete board().dataset.moving;
-  step = "";
+  steps = [];
 }
 
 document.addEventListener("click", event => {
-  if (!step) return;
+  if (!steps.length) return;
   const add = event.target.closest("#stage .add.is-target");
-  if (add) edit({ op: "move", step, place: placeOf(add) });
+  if (add) edit({ op: "move", ...about(steps), place: placeOf(add) });
   if (add || !event.target.closest("[data-act]")) end();
 });
 
 document.addEventListener("keydown", event => {
-  if (!step) return;
+  if (!steps.length) return;
   if (event.key === "Escape") {
-    const was = step;
+    const [was] = steps;
     end();
     focusCard(was);
   } else if (event.key === "Tab" || event.key.startsWith("Arrow")) {

@@ -1,9 +1,10 @@
-/* Where a step may go: every + but those inside it and the two beside it, which would change nothing. */
+/* Where steps may go: every + but those inside them and the two beside a single one, which would change nothing. */
 
-export function legal(step) {
-  const node = document.getElementById(`node-${step}`);
-  const before = beforeOf(node);
-  return [...document.querySelectorAll("#stage .add")].filter(add => !node.contains(add) && add !== before);
+export function legal(ids) {
+  const nodes = ids.map(id => document.getElementById(`node-${id}`));
+  const before = nodes.length === 1 ? beforeOf(nodes[0]) : null;
+  const within = add => nodes.some(node => node.contains(add));
+  return [...document.querySelectorAll("#stage .add")].filter(add => add.offsetParent && !within(add) && add !== before);
 }
 
 /* The + right above a step: the link of its neighbour, or the first one of its lane. */
