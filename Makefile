@@ -9,7 +9,7 @@ RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
 INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
-.PHONY: up test bench browser lock upgrade clean venv packages test-packages
+.PHONY: up test bench browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -48,6 +48,15 @@ lock upgrade: LOCK := .venv-lock
 lock upgrade:
 	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) && $(LOCK)/bin/pip install --quiet uv; }
 	@$(LOCK)/bin/python tests/lock.py $(if $(filter upgrade,$@),--upgrade)
+
+# What is installed to run Holdfast, as a CycloneDX document on standard output.
+sbom:
+	@$(PYTHON) tests/sbom.py
+
+# Known vulnerabilities of what is installed, asked of the package index.
+audit:
+	@test -x .venv-lock/bin/pip-audit || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-audit; }
+	@.venv-lock/bin/pip-audit --requirement requirements.txt --require-hashes --disable-pip
 
 clean:
 	rm -rf $(VENV) .venv-lock .pytest_cache .hypothesis

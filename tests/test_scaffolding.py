@@ -1,14 +1,20 @@
-"""The tests' own tools: a clock that moves for everybody and is put back, on a database of the product's own role."""
+"""The tests' own tools: a clock that moves for everybody and is put back, on a database of the product's own role; and
+the tools of whoever maintains the project."""
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
 from django.db import connection
 
-
+ROOT = Path(__file__).resolve().parents[1]
 AHEAD = timedelta(days=2, hours=1)
 
 
@@ -48,3 +54,12 @@ def test_the_database_role_is_no_superuser():
     with connection.cursor() as cursor:
         cursor.execute("select current_user, rolsuper from pg_roles where rolname = current_user")
         assert cursor.fetchone() == ("holdfast", False)
+
+
+def test_the_bill_of_materials_names_every_package_that_is_installed_with_its_hashes():
+    printed = subprocess.run(["make", "-s", "sbom", f"PYTHON={sys.executable}"], cwd=ROOT, capture_output=True, text=True, check=True)
+    document = json.loads(printed.stdout)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    pinned = re.findall(r"^([A-Za-z0-9._-]+)==([^ ]+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert [(each["name"], each["version"]) for each in document["components"]] == pinned
+    assert all(each["hashes"] and each["purl"].startswith("pkg:pypi/") for each in document["components"])
