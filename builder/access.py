@@ -94,6 +94,8 @@ VIEWS: dict[str, Rule] = {
     "flow": VIEWER,
     "flow_panel": VIEWER,
     "flow_field": VIEWER,
+    "flow_try": BUILDER,
+    "functions": SIGNED_IN,
     "flow_copy": VIEWER,
     "flow_status": VIEWER,
     "flow_export": VIEWER,

@@ -155,6 +155,8 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
         kind=kind,
         owner=trigger,
         fields=with_problems(fields, problems),
+        tree=tree(dataflow.request_of(board.definition, board.samples)) if trigger["type"] == "webhook" else [],
+        source=board.samples.source,
         address=_address(row) if row else "",
         secret=_made_secret(row, trigger.get("config") or {}) if row else "",
     )
@@ -164,8 +166,16 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
 def _of_workflow(board: Board) -> Panel:
     problems = [problem for problem in board.problems if not problem.step]
     fields = with_problems(workflow_fields(board.definition), problems)
-    sources = [one for one in dataflow.available_at(board.definition, "") if one.path in ("trigger", "run", "workflow")]
-    panel = Panel(id="", name=str(board.definition["name"]), kind=None, owner=None, fields=fields, tree=tree(sources))
+    sources = dataflow.available_at(board.definition, "", board.samples)
+    panel = Panel(
+        id="",
+        name=str(board.definition["name"]),
+        kind=None,
+        owner=None,
+        fields=fields,
+        tree=tree([one for one in sources if one.path in ("trigger", "run", "workflow")]),
+        source=board.samples.source,
+    )
     return _counted(panel, problems)
 
 

@@ -21,6 +21,7 @@ from builder.views import (
     runs,
     teams,
     testing,
+    trying,
     versions,
 )
 
@@ -36,6 +37,7 @@ urlpatterns = [
     *canvas.urlpatterns,
     *versions.urlpatterns,
     *testing.urlpatterns,
+    *trying.urlpatterns,
     *runs.urlpatterns,
     *approvals.urlpatterns,
     *operations.urlpatterns,

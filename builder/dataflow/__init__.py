@@ -3,9 +3,9 @@
 Structure is checked by `runtime.definition`; here it is taken as sound, and what is not is passed over.
 """
 
-from .available import Source, available_at, names_at
+from .available import Source, available_at, names_at, request_of
 from .problems import problems
 from .samples import Samples
 from .shapes import Shape
 
-__all__ = ["Samples", "Shape", "Source", "available_at", "names_at", "problems"]
+__all__ = ["Samples", "Shape", "Source", "available_at", "names_at", "problems", "request_of"]

@@ -10,10 +10,11 @@ from runtime.definition import walk
 from ..editing.places import label_of
 from ..editing.triggers import trigger_label
 from .samples import Samples, item_shape, output_shapes, trigger_shape
-from .scope import USABLE, Places, Reach
-from .shapes import MISSING, Shape, of_sample, sample_of
+from .scope import AT_END, SEES_ITS_LOOP, USABLE, Places, Reach
+from .shapes import ANY, MISSING, Shape, of_sample, sample_of
 
 NO_SAMPLES = Samples()
+REQUEST = ("body", "headers", "query", "method")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,16 @@ def available_at(definition: dict[str, Any], step_id: str, samples: Samples = NO
     return [*sources, *_about_the_run(definition)]
 
 
-def names_at(definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES) -> dict[str, Any]:
-    """Names for evaluating on sample data at a place, as far as samples reach."""
+def request_of(definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> list[Source]:
+    """What a webhook's own rule may use: the request, before there is a run."""
+    shape = trigger_shape(definition, samples)
+    return [Source(name, name.capitalize(), "webhook", shape.fields.get(name, ANY)) for name in REQUEST]
+
+
+def names_at(
+    definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES, *, field: str = ""
+) -> dict[str, Any]:
+    """Names for evaluating on sample data at a place, as far as samples reach. Some fields of a loop see its inside."""
     outputs, places = output_shapes(definition, samples), Places.of(definition)
     names: dict[str, Any] = {
         "steps": {},
@@ -61,9 +70,10 @@ def names_at(definition: dict[str, Any], step_id: str, samples: Samples = NO_SAM
     if (trigger := sample_of(trigger_shape(definition, samples))) is not MISSING:
         names["trigger"] = trigger
     for target in places.ways:
-        if places.seen(step_id, target).reach in USABLE and (value := sample_of(outputs[target])) is not MISSING:
+        seen = places.seen(step_id, target, at_end=field in AT_END)
+        if seen.reach in USABLE and (value := sample_of(outputs[target])) is not MISSING:
             names["steps"][target] = {"output": value}
-    for loop in places.loops(step_id):
+    for loop in places.loops(step_id, inside=field in SEES_ITS_LOOP):
         item = sample_of(item_shape(loop, names))
         names["loop"] = {"index": 0} | ({"item": item} if item is not MISSING else {})
     return names

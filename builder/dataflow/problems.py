@@ -14,7 +14,7 @@ from ..forms.conditions import decompose
 from ..texts import Text, texts
 from .available import NO_SAMPLES, trigger_name
 from .samples import Samples, output_shapes, trigger_shape
-from .scope import Places, Reach, Seen, lane_label
+from .scope import AT_END, SEES_ITS_LOOP, Places, Reach, Seen, lane_label
 from .shapes import ANY, Shape
 
 Path = Sequence[str | int]
@@ -26,7 +26,6 @@ OWN_NAMES = {
     "on_interrupted.check.output": ("response",),
 }
 """Fields whose expressions see other names than the workflow's, or more."""
-AT_END = {"config.collect"}
 
 
 def problems(definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> list[Problem]:
@@ -139,7 +138,7 @@ class Checker:
         )
 
     def loop(self, text: Text, rest: Path, guarded: bool) -> Problem | None:
-        around = self.places.loops(text.owner, inside=text.field in (*AT_END, "config.while"))
+        around = self.places.loops(text.owner, inside=text.field in SEES_ITS_LOOP)
         if not around:
             return _problem(text, "There is no loop around this step.")
         if len(rest) > 1 and rest[0] == "item":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runtime.definition import walk
@@ -23,7 +23,7 @@ class Samples:
     source: str = ""
 
 
-TEXT, NUMBER, EMPTY_LIST = Shape("text"), Shape("number"), Shape("list")
+TEXT, NUMBER, YES_NO, EMPTY_LIST = Shape("text"), Shape("number"), Shape("yes/no"), Shape("list")
 
 
 def trigger_shape(definition: dict[str, Any], samples: Samples) -> Shape:
@@ -120,14 +120,24 @@ def _loop(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
 
 
 HTTP = group(status=NUMBER, headers=Shape("group"), body=ANY)
-APPROVAL = group(
-    decision=Shape("text", about="approved, rejected or expired"),
-    by=TEXT,
-    comment=TEXT,
-    form=Shape("group"),
-    at=TEXT,
-    decisions=EMPTY_LIST,
-)
+FORM_TYPES = {"number": NUMBER, "checkbox": YES_NO}
+
+
+def _approval(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
+    """The answer, and what approvers fill in beside it."""
+    form = config.get("form")
+    fields = [one for one in form if isinstance(one, dict) and one.get("id")] if isinstance(form, list) else []
+    answers = {one["id"]: replace(FORM_TYPES.get(one.get("type"), TEXT), about=one.get("label", "")) for one in fields}
+    return group(
+        decision=Shape("text", about="approved, rejected or expired"),
+        by=TEXT,
+        comment=TEXT,
+        form=Shape("group", answers, closed=bool(answers)),
+        at=TEXT,
+        decisions=EMPTY_LIST,
+    )
+
+
 EMAIL = group(to=Shape("list", item=TEXT), cc=Shape("list", item=TEXT), subject=TEXT)
 
 DECLARED: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Shape]] = {
@@ -135,7 +145,7 @@ DECLARED: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Shape]] = {
     "set": _set,
     "loop": _loop,
     "http": lambda config, names: HTTP,
-    "approval": lambda config, names: APPROVAL,
+    "approval": _approval,
     "email": lambda config, names: EMAIL,
     "delay": lambda config, names: group(waited_until=TEXT),
 }

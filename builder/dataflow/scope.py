@@ -26,6 +26,10 @@ class Reach(StrEnum):
 
 
 USABLE = (Reach.SURE, Reach.MAYBE)
+AT_END = frozenset({"config.collect"})
+"""Fields of a loop that are read at the end of an iteration: they see the steps inside."""
+SEES_ITS_LOOP = AT_END | {"config.while"}
+"""Fields of a loop in which `loop` is the loop itself and not the one around it."""
 
 
 @dataclass(frozen=True, slots=True)

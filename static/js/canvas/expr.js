@@ -43,6 +43,7 @@ class Expr extends HTMLElement {
     editor.id = this.control.id ? `${this.control.id}-expr` : "";
     editor.setAttribute("role", "textbox");
     editor.setAttribute("aria-multiline", this.lines);
+    editor.setAttribute("aria-autocomplete", "list");
     const label = this.control.id && document.querySelector(`label[for="${CSS.escape(this.control.id)}"]`);
     editor.setAttribute("aria-label", (label && label.textContent.trim()) || this.control.getAttribute("aria-label") || "Value");
     if (this.control.hasAttribute("aria-describedby")) editor.setAttribute("aria-describedby", this.control.getAttribute("aria-describedby"));

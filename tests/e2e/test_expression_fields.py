@@ -1,0 +1,131 @@
+"""Expression fields in a real browser: completion while typing, `/`, the result at once, highlighted code."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from runtime.definition import find
+from tests.e2e.test_builder import builder, complaints, definition, ines, lead  # noqa: F401 - fixtures
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def popup(builder):  # noqa: F811
+    return builder.page.locator("#complete")
+
+
+def test_a_path_is_completed_while_it_is_typed_and_becomes_a_pill(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Nurture")
+    subject = builder.field("config.subject").locator(".expr")
+    subject.fill("")
+    keys = builder.page.keyboard
+    keys.type("Hello {{ comp")
+    expect(popup.get_by_role("option").first).to_contain_text("trigger.body.company")
+    expect(popup.get_by_role("option").first).to_contain_text("Halden Robotics")
+    expect(subject).to_have_attribute("aria-activedescendant", "complete-0")
+    keys.press("Enter")
+    expect(popup).to_be_hidden()
+    expect(subject.locator(".pill")).to_contain_text("Halden Robotics")
+    keys.type(", a word")
+    expect(builder.field("config.subject").locator(".result")).to_contain_text("Hello Halden Robotics, a word")
+    with builder.saved():
+        subject.blur()
+    expect(builder.page.locator(".result")).to_have_count(0)
+    assert find(definition(lead), "nurture")["config"]["subject"] == "Hello {{ trigger.body.company }}, a word"
+
+
+def test_a_slash_opens_the_data_at_the_caret(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Nurture")
+    body = builder.field("config.body").locator(".expr")
+    body.fill("")
+    keys = builder.page.keyboard
+    keys.type("For https://a.example/x: ")
+    expect(popup).to_be_hidden()
+    keys.type("/emp")
+    expect(popup.get_by_role("option")).to_have_count(1)
+    keys.press("Tab")
+    keys.type(" people")
+    with builder.saved():
+        body.blur()
+    assert find(definition(lead), "nurture")["config"]["body"] == "For https://a.example/x: {{ trigger.body.employees }} people"
+
+
+def test_escape_leaves_what_was_typed_and_keeps_the_panel(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Nurture")
+    subject = builder.field("config.subject").locator(".expr")
+    subject.fill("")
+    builder.page.keyboard.type("/")
+    expect(popup).to_be_visible()
+    builder.page.keyboard.press("Escape")
+    expect(popup).to_be_hidden()
+    expect(builder.panel).to_be_visible()
+    expect(subject).to_have_text("/")
+
+
+def test_functions_are_offered_with_their_signature_and_what_they_do(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("For each attendee")
+    items = builder.field("config.items").locator(".expr")
+    items.fill("")
+    keys = builder.page.keyboard
+    keys.type("trigger.body.attendees.fil")
+    expect(popup.get_by_role("option")).to_have_count(1)
+    expect(popup.get_by_role("option")).to_contain_text("list.filter(item, condition)")
+    expect(popup.get_by_role("option")).to_contain_text("Only the items for which it is true.")
+    keys.press("Enter")
+    keys.type("one, true")
+    result = builder.field("config.items").locator(".result")
+    expect(result).to_contain_text("priya.raman@halden.example")
+    expect(result).to_contain_text("list")
+    with builder.saved():
+        items.blur()
+    assert find(definition(lead), "each_attendee")["config"]["items"] == "trigger.body.attendees.filter(one, true)"
+
+
+def test_a_condition_as_an_expression_is_painted_completed_and_tried(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Hot lead?")
+    rule = builder.field("branches.0.when")
+    rule.get_by_role("button", name="As expression").click()
+    area = builder.field("branches.0.when").get_by_label("Expression")
+    area.click()
+    keys = builder.page.keyboard
+    keys.press("Control+a")
+    keys.type('size(trigger.body.comp')
+    expect(popup.get_by_role("option").first).to_contain_text("trigger.body.company")
+    keys.press("Enter")
+    keys.type(') > 3 && trigger.body.employees + "x"')
+    place = builder.field("branches.0.when")
+    expect(place.locator("pre .code__call")).to_have_text("size")
+    expect(place.locator("pre .code__number")).to_have_text("3")
+    expect(place.locator("pre .code__text")).to_have_text('"x"')
+    expect(place.locator(".result--wrong")).to_contain_text("column")
+    for _ in range(len(' && trigger.body.employees + "x"')):
+        keys.press("Backspace")
+    expect(place.locator(".result")).to_contain_text("true")
+    with builder.saved():
+        area.blur()
+    assert find(definition(lead), "hot_lead")["branches"][0]["when"] == "size(trigger.body.company) > 3"
+
+
+def test_json_is_painted_and_axe_finds_nothing_while_suggestions_are_open(builder, lead, popup, complaints):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("New lead")
+    builder.field("config.sample").get_by_role("button", name="JSON").click()
+    place = builder.field("config.sample")
+    expect(place.locator("pre .code__key").first).to_have_text('"id"')
+    expect(place.locator("pre .code__number").first).to_be_visible()
+    text = place.locator("pre").evaluate("pre => pre.textContent")
+    assert text.removesuffix("\n") == place.locator("textarea").input_value()
+    builder.select("Nurture")
+    builder.field("config.subject").locator(".expr").fill("/")
+    expect(popup).to_be_visible()
+    found = Axe().run(builder.page, options={"preload": False}).response["violations"]
+    complaints[:] = [one for one in complaints if "inline style" not in one]  # axe's own styles
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
