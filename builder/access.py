@@ -75,7 +75,10 @@ VIEWS: dict[str, Rule] = {
     "approve": PUBLIC,
     "approvals": SIGNED_IN,
     "approval": SIGNED_IN,
+    "approvals_decide": SIGNED_IN,
+    "approval_reassign": SIGNED_IN,
     "approval_remind": OPERATOR,
+    "approval_withdraw": OPERATOR,
     # Operations
     "operations": OPERATOR,
     "operations_requeue": OPERATOR,

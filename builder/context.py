@@ -7,17 +7,19 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from builder.access import admitted, rule_for
+from builder.questions import open_in_teams, waiting_for
 from builder.templatetags.formats import display_name, initials
-from runtime.models.wait import Decision, Recipient
-from runtime.states import WaitState
 
 THEME_COOKIE = "hf-theme"
 THEMES = ("light", "dark")
+
+
+MOST_COUNTED = 100
+"""The badge says 99+ beyond."""
 
 
 class RailLink(NamedTuple):
@@ -91,15 +93,13 @@ def _pending_approvals(user: Any) -> Callable[[], int]:
 
 
 def _count_pending(user: Any) -> int:
-    """Open approvals that ask this person and that they have not answered. The frame must stand without its badge."""
+    """What the inbox opens on: the open questions that ask this person, else those of the teams in which they may decide.
+    The frame must stand without its badge."""
     if user is None or not user.is_authenticated:
         return 0
-    asked = Q(user=user) | Q(address__iexact=user.email) if user.email else Q(user=user)
-    answered = Decision.objects.filter(recipient=OuterRef("pk"))
-    owed = Recipient.objects.filter(asked, ~Exists(answered), approval__wait__state=WaitState.OPEN)
     try:
         with transaction.atomic():
-            return owed.values("approval").distinct().count()
+            return waiting_for(user)[:MOST_COUNTED].count() or open_in_teams(user)[:MOST_COUNTED].count()
     except DatabaseError:
         return 0
 

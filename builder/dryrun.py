@@ -16,7 +16,7 @@ from runtime.models import Credential
 from runtime.plan import make_plan
 from runtime.states import RunState
 from runtime.steps import step_types
-from runtime.steps.base import Attempt, Connection, Done, Outcome, Park, StepError, Stop
+from runtime.steps.base import Attempt, Connection, Done, Outcome, Park, Person, StepError, Stop
 
 HIDDEN = "hidden"
 SECONDS = 5
@@ -80,6 +80,12 @@ class DryContext:
         if name not in self.connections:
             raise StepError(f"There is no connection “{name}” in this team.", field="connection")
         return self.connections[name]
+
+    async def people(self, name: str) -> list[Person]:
+        return [Person(name)]
+
+    async def starter(self) -> Person | None:
+        return None
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         raise WouldCall(request)

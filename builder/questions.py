@@ -8,14 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from builder import access
 from builder.templatetags.formats import display_name
+from runtime.approvals import approver
 from runtime.definition import find
 from runtime.models import Approval, Decision, Recipient, Run, StepResult
 from runtime.paths import step_of
-from runtime.states import UNFINISHED, WaitState
+from runtime.states import UNFINISHED, WaitKind, WaitState
 
 SINCE = 5
 DECIDED = {"approve": "approved", "reject": "rejected"}
@@ -24,7 +25,8 @@ DECIDED = {"approve": "approved", "reject": "rejected"}
 @dataclass(frozen=True, slots=True)
 class Status:
     """How an approval stands for somebody: `open`, `answered` (by them, others have to answer too), `decided`, `expired`,
-    `held` (the run failed and may be requeued), `withdrawn` (the run ended). Who, what and when tell of the decision."""
+    `held` (the run failed and may be requeued), `withdrawn` (the run ended, or the question was taken back), `early` (not
+    their turn), `handed` (somebody else was asked instead). Who, what and when tell of the decision."""
 
     name: str
     who: str = ""
@@ -42,8 +44,13 @@ class Status:
 def waiting_for(user: Any) -> QuerySet[Approval]:
     """Open approvals that ask this person and that they have not answered, newest first."""
     answered = Decision.objects.filter(recipient=OuterRef("pk"))
-    mine = Recipient.objects.filter(_is(user), ~Exists(answered))
+    mine = Recipient.objects.filter(_is(user), ~Exists(answered), awaited())
     return _open().filter(pk__in=mine.values("approval_id"))
+
+
+def awaited() -> Q:
+    """Recipients whose turn it is: asked, not replaced, and not of a stage that was answered by others."""
+    return Q(handed_to="", asked_at__isnull=False) & (Q(standby=True) | Q(stage=F("approval__stage")))
 
 
 def open_in_teams(user: Any) -> QuerySet[Approval]:
@@ -52,7 +59,7 @@ def open_in_teams(user: Any) -> QuerySet[Approval]:
 
 
 def recipient_for(user: Any, approval: Approval) -> Recipient | None:
-    return approval.recipients.filter(_is(user)).first()
+    return approver(approval, user)
 
 
 def status_of(approval: Approval, recipient: Recipient | None, now: datetime) -> Status:
@@ -61,6 +68,8 @@ def status_of(approval: Approval, recipient: Recipient | None, now: datetime) ->
     mine = next((decision for decision in decisions if recipient and decision.recipient_id == recipient.pk), None)
     if wait.state == WaitState.RESOLVED and wait.outcome.get("by") == "due":
         return Status("expired", at=wait.resolved_at)
+    if wait.state == WaitState.RESOLVED and wait.outcome.get("decision") == "withdrawn":
+        return Status("withdrawn", wait.outcome.get("who") or "", at=wait.resolved_at, comment=wait.outcome.get("comment") or "")
     if wait.state == WaitState.RESOLVED and decisions:
         return _told("decided", decisions[-1], mine)
     if wait.state == WaitState.SUSPENDED:
@@ -68,20 +77,49 @@ def status_of(approval: Approval, recipient: Recipient | None, now: datetime) ->
     if wait.state != WaitState.OPEN:
         return Status("withdrawn", at=wait.resolved_at)
     if mine is not None:
-        return _told("answered", mine, mine, approval.needed - len(decisions))
+        return _told("answered", mine, mine, missing(approval, len(decisions)))
     if wait.due_at is not None and wait.due_at <= now:
         return Status("expired", at=wait.due_at)
+    return _turn(approval, recipient, decisions) if recipient else Status("open")
+
+
+def _turn(approval: Approval, recipient: Recipient, decisions: list[Decision]) -> Status:
+    """Whether an open question is this person's to answer."""
+    if recipient.handed_to:
+        return Status("handed", recipient.handed_to)
+    if recipient.asked_at is None:
+        return Status("early")
+    if not recipient.standby and recipient.stage < approval.stage:
+        said = [one for one in decisions if one.recipient and one.recipient.stage == recipient.stage]
+        return _told("decided", said[-1], None) if said else Status("open")
     return Status("open")
+
+
+def missing(approval: Approval, answered: int) -> int:
+    """How many answers are needed yet."""
+    return max(0, approval.needed - (approval.stage - 1 if approval.policy == "ordered" else answered))
+
+
+def rule_of(approval: Approval) -> str:
+    """Whose answers count, in a sentence."""
+    match approval.policy:
+        case "all":
+            return "Everybody has to approve."
+        case "count":
+            return f"{approval.needed} of {approval.recipients.filter(handed_to='', standby=False).count()} have to approve."
+        case "ordered":
+            return f"One after the other has to approve; this is turn {approval.stage} of {approval.needed}."
+    return "The first answer counts."
 
 
 def others(approval: Approval, recipient: Recipient | None) -> str:
     """Who was asked too, and whose answer counts."""
-    names = [name_of(one) for one in approval.recipients.select_related("user").order_by("pk") if one != recipient]
+    asked = approval.recipients.filter(handed_to="", asked_at__isnull=False).select_related("user").order_by("pk")
+    names = [name_of(one) for one in asked if one != recipient]
     if not names:
-        return ""
+        return "" if approval.policy in ("any", "all") else rule_of(approval)
     shown = names[0] if len(names) == 1 else f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
-    rule = "Everybody has to approve." if approval.policy == "all" else "The first answer counts."
-    return f"{shown} {'was' if len(names) == 1 else 'were'} asked too. {rule}"
+    return f"{shown} {'was' if len(names) == 1 else 'were'} asked too. {rule_of(approval)}"
 
 
 def since(approval: Approval, run: Run, after: datetime | None) -> list[dict[str, Any]]:
@@ -127,7 +165,7 @@ def name_of(recipient: Recipient) -> str:
 
 
 def _open() -> QuerySet[Approval]:
-    return Approval.objects.filter(wait__state=WaitState.OPEN).select_related("wait").order_by("-pk")
+    return Approval.objects.filter(wait__kind=WaitKind.APPROVAL, wait__state=WaitState.OPEN).select_related("wait").order_by("-pk")
 
 
 def _is(user: Any) -> Q:

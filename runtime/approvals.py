@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from django.db import transaction
+from django.contrib.auth import get_user_model
+from django.db import connection, transaction
+from django.db.models import Q
 
-from . import audit, tokens, waits
+from . import asking, audit, tokens, waits
 from .clock import business_now
 from .failpoints import hit
 from .models import Approval, Decision, LogLine, Recipient, Run, Wait
+from .mail_addresses import check_address
 from .states import WaitState
-from .steps.base import Mail, Question
+from .steps.base import Mail
 from .triggers.manual import read_form
 
 LONGEST_COMMENT = 5_000
@@ -32,11 +35,13 @@ class DecisionOutcome:
     """What became of an answer.
 
     `decided`: it settled the question. `recorded`: it counts, and others have to answer too. `already`: this person had
-    answered before. `closed`: somebody else had settled it. `expired`, `ended`: too late. `invalid`: see `wrong`.
+    answered before. `closed`: somebody else had settled it. `expired`, `ended`: too late. `early`: it is not their turn.
+    `handed`: somebody else was asked in their place. `own`: they started the run, and may not approve it. `sign_in`: a
+    link is not enough. `invalid`: see `wrong`.
     `by`, `answer`, `at` and `comment` tell of the decision that stands.
     """
 
-    state: Literal["decided", "recorded", "already", "closed", "expired", "ended", "invalid"]
+    state: Literal["decided", "recorded", "already", "closed", "expired", "ended", "early", "handed", "own", "sign_in", "invalid"]
     by: str = ""
     answer: str = ""
     at: datetime | None = None
@@ -46,34 +51,6 @@ class DecisionOutcome:
     @property
     def accepted(self) -> bool:
         return self.state in ("decided", "recorded")
-
-
-def rows_for(question: Question, run_id: int, path: str, take: int) -> list[tuple[str, str, str, str]]:
-    """(address, nonce, key id, token hash) for each approver, each with a link of their own."""
-    return [(address, *tokens.mint(run_id, path, take, address)) for address in question.approvers]
-
-
-def mails_for(question: Question) -> tuple[Mail, ...]:
-    """One message per approver. Link, expiry and the flow's name are put in at sending."""
-    return tuple(_mail(question, address) for address in question.approvers)
-
-
-def needed(question: Question) -> int:
-    """How many have to approve."""
-    return len(question.approvers) if question.policy == "all" else 1
-
-
-def _mail(question: Question, address: str) -> Mail:
-    payload = {
-        "to": [address],
-        "subject": question.subject,
-        "text": question.message,
-        "details": list(question.details),
-        "others": [other for other in question.approvers if other != address],
-        "policy": question.policy,
-        "on_expired": question.on_expired,
-    }
-    return Mail("approval", address, payload)
 
 
 def find(token: str) -> Recipient | None:
@@ -101,9 +78,14 @@ def decide(
     values, wrong = _read(approval, answer, comment, form or {})
     if wrong:
         return DecisionOutcome("invalid", wrong=wrong)
+    if approval.rules.get("sign_in") and user is None:
+        return DecisionOutcome("sign_in")
+    if answer == "approve" and user is not None and approval.rules.get("starter") == user.pk:
+        return DecisionOutcome("own")
     waits.lock(approval.run_id)
     wait = Wait.objects.get(pk=approval.pk)
-    recipient = recipient or _approver(approval, user)
+    approval.refresh_from_db(fields=["stage"])
+    recipient = recipient or approver(approval, user)
     if standing := _standing(approval, wait, recipient):
         return standing
     decision = Decision.objects.create(
@@ -113,6 +95,8 @@ def decide(
     _note(wait, decision)
     hit("decision.inside")
     if not _settles(approval, decision):
+        if approval.policy == "ordered":
+            _next_turn(approval, wait)
         return _told("recorded", decision)
     waits.resolve_locked(wait.pk, _outcome(approval, decision))
     return _told("decided", decision)
@@ -126,7 +110,8 @@ def _read(
     if len(comment) > LONGEST_COMMENT or _UNSTORABLE.search(comment):
         return {}, {"comment": f"At most {LONGEST_COMMENT:,} characters of plain text."}
     if answer == "reject":
-        return {}, {}
+        missing = approval.rules.get("comment") and not comment.strip()
+        return {}, {"comment": "Say why you reject it."} if missing else {}
     return read_form(approval.form, {name: _posted(value) for name, value in form.items()})
 
 
@@ -137,10 +122,12 @@ def _posted(value: Any) -> str:
     return "" if value is False or value is None else str(value)
 
 
-def _approver(approval: Approval, user: Any) -> Recipient | None:
-    if user is None or not user.email:
+def approver(approval: Approval, user: Any) -> Recipient | None:
+    """The person's place among those asked: by the account, else by its address."""
+    if user is None:
         return None
-    return approval.recipients.filter(address__iexact=user.email).first()
+    mine = Q(user=user) | Q(address__iexact=user.email) if user.email else Q(user=user)
+    return approval.recipients.filter(mine).order_by("handed_to", "pk").first()
 
 
 def _standing(approval: Approval, wait: Wait, recipient: Recipient | None) -> DecisionOutcome | None:
@@ -149,7 +136,7 @@ def _standing(approval: Approval, wait: Wait, recipient: Recipient | None) -> De
     if wait.state != WaitState.OPEN:
         if wait.state == WaitState.RESOLVED and wait.outcome["by"] == "due":
             return DecisionOutcome("expired", at=wait.resolved_at)
-        if wait.state == WaitState.RESOLVED and last is not None:
+        if wait.state == WaitState.RESOLVED and last is not None and wait.outcome["decision"] != "withdrawn":
             return _told("already" if recipient and last.recipient_id == recipient.pk else "closed", last)
         return DecisionOutcome("ended", at=wait.resolved_at)
     earlier = approval.decisions.filter(recipient=recipient).first() if recipient else None
@@ -157,13 +144,40 @@ def _standing(approval: Approval, wait: Wait, recipient: Recipient | None) -> De
         return _told("already", earlier)
     if wait.due_at is not None and wait.due_at <= business_now():
         return DecisionOutcome("expired", at=wait.due_at)
+    return _turn(approval, recipient) if recipient else None
+
+
+def _turn(approval: Approval, recipient: Recipient) -> DecisionOutcome | None:
+    """Why it is not this person's to answer, though the question is open."""
+    if recipient.handed_to:
+        return DecisionOutcome("handed", by=recipient.handed_to)
+    if recipient.asked_at is None:
+        return DecisionOutcome("early")
+    if not recipient.standby and recipient.stage < approval.stage:
+        said = approval.decisions.filter(recipient__stage=recipient.stage, recipient__standby=False).last()
+        return _told("closed", said) if said else None
     return None
 
 
 def _settles(approval: Approval, decision: Decision) -> bool:
-    if decision.answer == "reject" or decision.recipient_id is None:
+    if decision.answer == "reject" or decision.recipient_id is None or decision.recipient.standby:
         return True
+    if approval.policy == "ordered":
+        return approval.stage >= approval.needed
     return approval.decisions.filter(answer="approve", recipient__isnull=False).count() >= approval.needed
+
+
+def _next_turn(approval: Approval, wait: Wait) -> None:
+    """Ask the next ones of those that are asked one after the other."""
+    approval.stage += 1
+    approval.save(update_fields=["stage"])
+    asked = list(approval.recipients.filter(stage=approval.stage, standby=False, handed_to=""))
+    for recipient in asked:
+        recipient.asked_at = business_now()
+        recipient.save(update_fields=["asked_at"])
+    _write(approval, wait, [recipient.address for recipient in asked])
+    names = ", ".join(recipient.address for recipient in asked)
+    LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=f"Asked {names}, who come next.")
 
 
 def _outcome(approval: Approval, decision: Decision) -> dict[str, Any]:
@@ -209,6 +223,99 @@ def _note(wait: Wait, decision: Decision) -> None:
 
 def _told(state: str, decision: Decision) -> DecisionOutcome:
     return DecisionOutcome(state, decision.decided_by, decision.answer, decision.decided_at, decision.comment)
+
+
+@transaction.atomic
+def remind(approval: Approval, *, user: Any = None) -> int:
+    """Write again to those whose answer is awaited. Returns to how many."""
+    wait = _open(approval)
+    if wait is None:
+        return 0
+    silent = [one.address for one in _awaited(approval)]
+    _write(approval, wait, silent, "A reminder: this still waits for your answer.")
+    if silent:
+        _record("remind", wait, user, f"Reminded {', '.join(silent)}", {"to": silent})
+    return len(silent)
+
+
+@transaction.atomic
+def reassign(approval: Approval, recipient: Recipient, address: str, *, user: Any = None) -> Recipient | None:
+    """Ask somebody else in this person's place. None: it is not their turn any more, or that address is asked already.
+    Raises BadAddress."""
+    address = check_address(address)
+    wait = _open(approval)
+    recipient = approval.recipients.filter(pk=recipient.pk, handed_to="").exclude(pk__in=_answered(approval)).first()
+    if wait is None or recipient is None or approval.recipients.filter(address__iexact=address).exists():
+        return None
+    nonce, key_id, token_hash = tokens.mint(wait.run_id, wait.path, wait.take, address)
+    made = Recipient.objects.create(
+        approval=approval, address=address, user=_account(address), nonce=nonce, key_id=key_id, token_hash=token_hash,
+        stage=recipient.stage, standby=recipient.standby, asked_at=recipient.asked_at and business_now(),
+    )  # fmt: skip
+    recipient.handed_to = address
+    recipient.save(update_fields=["handed_to"])
+    if made.asked_at is not None:
+        _write(approval, wait, [address], f"{recipient.address} was asked before; now it is for you to answer.")
+    _record("reassign", wait, user, f"{address} is asked in place of {recipient.address}", {"from": recipient.address, "to": address})
+    return made
+
+
+@transaction.atomic
+def withdraw(approval: Approval, *, user: Any = None, why: str = "") -> bool:
+    """Take the question back: nobody has to answer it any more. What follows is what follows a rejection."""
+    wait = _open(approval)
+    if wait is None:
+        return False
+    outcome = {
+        "by": "decision", "decision": "withdrawn", "who": _name(user) if user else "", "comment": why, "form": {},
+        "at": business_now().isoformat(), "decisions": [_listed(one) for one in approval.decisions.order_by("pk")],
+    }  # fmt: skip
+    if not waits.resolve_locked(wait.pk, outcome):
+        return False
+    _record("withdraw", wait, user, "The question was withdrawn", {"why": why})
+    return True
+
+
+def _open(approval: Approval) -> Wait | None:
+    """The wait of an open question, under the run's lock."""
+    if waits.lock(approval.run_id) is None:
+        return None
+    approval.refresh_from_db(fields=["stage"])
+    return Wait.objects.filter(pk=approval.pk, state=WaitState.OPEN).first()
+
+
+def _awaited(approval: Approval) -> list[Recipient]:
+    """Those who are asked and have not answered."""
+    asked = approval.recipients.filter(handed_to="", asked_at__isnull=False).filter(Q(stage=approval.stage) | Q(standby=True))
+    return list(asked.exclude(pk__in=_answered(approval)).order_by("pk"))
+
+
+def _answered(approval: Approval) -> Any:
+    return approval.decisions.filter(recipient__isnull=False).values("recipient_id")
+
+
+def _write(approval: Approval, wait: Wait, addresses: list[str], why: str = "") -> None:
+    """A mail of its own to each, beside those that were sent before."""
+    created_at = Run.objects.values_list("created_at", flat=True).get(pk=wait.run_id)
+    with connection.cursor() as cursor:
+        cursor.execute(asking.OCCURRENCES, [wait.run_id, wait.path, wait.take])
+        before = dict(cursor.fetchall())
+        for address in addresses:
+            mail = Mail("approval", address, asking.payload(approval, address, addresses, why), before.get(address, 0) + 1)
+            cursor.execute(asking.ADD_MAIL, asking.mail_parameters(wait.run_id, created_at, wait.path, wait.take, mail))
+
+
+def _record(action: str, wait: Wait, user: Any, words: str, detail: dict[str, Any]) -> None:
+    by = f", by {_name(user)}." if user else "."
+    LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=words + by, data=detail)
+    team = Run.objects.filter(pk=wait.run_id).values_list("workflow__team_id", flat=True).first()
+    audit.record(action, f"run:{wait.run_id}", actor=user, team_id=team, detail={**detail, "path": wait.path})
+
+
+def _account(address: str) -> Any:
+    """Whose address it is, if it is one account's."""
+    found = list(get_user_model().objects.filter(email__iexact=address, is_active=True)[:2])
+    return found[0] if len(found) == 1 else None
 
 
 def _name(user: Any) -> str:

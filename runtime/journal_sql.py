@@ -150,17 +150,20 @@ from kept where w.id = kept.wait_id returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, path) on w.run_id = r.run_id and w.path = r.path
 where w.kind = 'callback' and w.state = 'resolved'"""),
     # The question of an approval.
-    "approval": Statement("bigint text text int int text text text text text text int text", """
-insert into approval (wait_id, run_id, subject, message, details, form, effects, policy, needed, on_expired)
-select w.id, r.run_id, r.subject, r.message, r.details::json, r.form::json, r.effects::json, r.policy, r.needed, r.on_expired
-from {rows} as r(run_id, scope, path, take, n, subject, message, details, form, effects, policy, needed, on_expired)
+    "approval": Statement("bigint text text int int text text text text text text int text text float8", """
+insert into approval
+    (wait_id, run_id, subject, message, details, form, effects, policy, needed, on_expired, rules, stage, next_at)
+select w.id, r.run_id, r.subject, r.message, r.details::json, r.form::json, r.effects::json, r.policy, r.needed, r.on_expired,
+       r.rules::json, 1, w.created_at + make_interval(secs => r.after)
+from {rows} as r(run_id, scope, path, take, n, subject, message, details, form, effects, policy, needed, on_expired, rules, after)
 join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
     and w.n = r.n"""),
     # Those who may answer it.
-    "recipient": Statement("bigint text text int int text text text text", """
-insert into recipient (approval_id, address, nonce, key_id, token_hash)
-select w.id, r.address, r.nonce, r.key_id, r.token_hash
-from {rows} as r(run_id, scope, path, take, n, address, nonce, key_id, token_hash)
+    "recipient": Statement("bigint text text int int text text text text bigint int bool bool", """
+insert into recipient (approval_id, address, nonce, key_id, token_hash, user_id, stage, asked_at, standby, handed_to)
+select w.id, r.address, r.nonce, r.key_id, r.token_hash, r.account, r.stage,
+       case when r.asked then w.created_at end, r.standby, ''
+from {rows} as r(run_id, scope, path, take, n, address, nonce, key_id, token_hash, account, stage, asked, standby)
 join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
     and w.n = r.n"""),
     # Mails, at most one per occurrence.

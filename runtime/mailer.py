@@ -27,6 +27,9 @@ AFTER = {
 }
 
 
+RULES = {"all": "everybody has to approve.", "count": "several have to approve.", "ordered": "others come after you."}
+
+
 class Rejected(Exception):
     """The mail server will not take this message for this recipient, now or later."""
 
@@ -74,9 +77,8 @@ def render(letter: Letter) -> Rendered:
         "link": link,
         "expires_at": letter.expires_at,
     }
-    context["details"] = [
-        {"label": detail["label"], "value": _plain(detail["value"])} for detail in payload.get("details") or ()
-    ]
+    details = [(str(detail["label"]), _plain(detail["value"])) for detail in payload.get("details") or ()]
+    context["details"] = _table(details)
     context["after"] = AFTER.get(payload.get("on_expired", ""), "")
     context["asked"] = _asked(payload)
     template = "approval" if letter.kind == "approval" else "email"
@@ -183,8 +185,18 @@ def _asked(payload: Mapping[str, Any]) -> str:
     if not others:
         return ""
     who = others[0] if len(others) == 1 else f"{', '.join(others[:3])}{' and others' if len(others) > 3 else ''}"
-    rule = "everybody has to approve." if payload.get("policy") == "all" else "the first answer counts."
+    rule = RULES.get(payload.get("policy", ""), "the first answer counts.")
     return f"{who} {'was' if len(others) == 1 else 'were'} asked too; {rule}"
+
+
+def _table(details: list[tuple[str, str]]) -> list[dict[str, str]]:
+    """Label and value, and as a line of a text table: the values below each other, also those of several lines."""
+    width = min(max((len(label) for label, _ in details), default=0), 24) + 2
+    rows = []
+    for label, value in details:
+        first = label.ljust(width) if len(label) < width - 1 else f"{label}\n{' ' * width}"
+        rows.append({"label": label, "value": value, "row": first + f"\n{' ' * width}".join(value.splitlines() or [""])})
+    return rows
 
 
 def _plain(value: Any) -> str:

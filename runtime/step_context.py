@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from . import failpoints
+from . import failpoints, people
 from .execution import Execution, Group, Scope, Unstorable
 from .expressions import ExpressionError, compile
 from .journal import Row
 from .memory import Place
 from .plan import Node
 from .states import AttemptOutcome
-from .steps.base import Attempt, Connection, Done, StepError
+from .steps.base import Attempt, Connection, Done, Person, StepError
 
 
 class StepContext:
@@ -60,6 +60,12 @@ class StepContext:
             connection = await execution.services.connection(execution.plan.team_id, name)
         execution.masker.add(value for value in connection.secret.values() if isinstance(value, str))
         return connection
+
+    async def people(self, name: str) -> list[Person]:
+        return await people.named(self._execution.services, name)
+
+    async def starter(self) -> Person | None:
+        return await people.starter(self._execution.services, self.run_id)
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         self._group.check()

@@ -20,6 +20,7 @@ import psycopg
 from django.conf import settings
 
 from . import credentials
+from .asking import ask_again
 from .claiming import Claiming, set_within
 from .clock import CLOCK_SQL, WorkerClock
 from .database import connect
@@ -79,7 +80,8 @@ class Worker:
         journal = asyncio.create_task(self.journal.run())
         journal.add_done_callback(_end_without_journal)
         duties = [asyncio.create_task(self._keep(duty)) for duty in
-                  (self.watching.beat, self.watching.listen, self.watching.watch, self.housekeeping.run, self._post, self._fire)]
+                  (self.watching.beat, self.watching.listen, self.watching.watch, self.housekeeping.run,
+                   self._post, self._fire, self._ask_again)]
         try:
             await self._keep(self.claiming.run)
             await self._drain()
@@ -196,6 +198,15 @@ class Worker:
             while True:
                 if not self.stopping():
                     await fire_due(connection)
+                await asyncio.sleep(1)
+
+
+    async def _ask_again(self) -> None:
+        """Remind of approvals that nobody answers, and ask others."""
+        async with await connect("holdfast approvals") as connection:
+            while True:
+                if not self.stopping():
+                    await ask_again(connection)
                 await asyncio.sleep(1)
 
 

@@ -60,7 +60,13 @@ LAYOUTS: dict[str, Layout] = {
         either=Either(("for", "until"), ("For a time", "Until a date"), ("1h", "2027-01-15T09:00"), "Wait"),
         when={"zone": lambda config: config.get("until") is not None},
     ),
-    "approval": Layout(first=("approvers", "policy", "expires", "subject", "message", "details", "form")),
+    "approval": Layout(
+        first=("approvers", "policy", "needed", "expires", "subject", "message", "details", "form"),
+        when={
+            "needed": lambda config: config.get("policy") == "count",
+            "escalate_to": lambda config: bool(config.get("escalate_after") or config.get("escalate_to")),
+        },
+    ),
     "callback": Layout(first=("expires",)),
     "loop": Layout(
         first=("items", "while", "concurrency", "max", "collect"),

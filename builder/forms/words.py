@@ -7,6 +7,8 @@ from typing import Any
 WORDS = {
     "any": "Any one of them",
     "all": "Everybody",
+    "count": "As many as I say",
+    "ordered": "One line after the other",
     "stop": "End the run",
     "fail": "Fail the step",
     "go_on": "Go on",

@@ -1,4 +1,4 @@
-"""Approvals: the page behind a mail link, which needs no login and no script, and the inbox of those who are signed in.
+"""Approvals: the page behind a mail link, which needs no login and no script, and the same for those who are signed in.
 
 GET and HEAD only show: mail scanners open links. Only POST decides.
 """
@@ -6,6 +6,7 @@ GET and HEAD only show: mail scanners open links. Only POST decides.
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -15,19 +16,18 @@ from django.shortcuts import redirect, render
 from django.urls import path, reverse
 from django.utils.decorators import decorator_from_middleware
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
 from builder import access, questions
 from builder.replies import missed
 from builder.teams import who_asks
 from builder.templatetags.formats import display_name
+from builder.views import inbox
 from builder.views.runs.acts import back_to
-from runtime import acts, approvals
+from runtime import approvals
 from runtime.clock import BusinessNow, business_now
-from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Run
-from runtime.states import OutboxState, WaitState
-
-INBOX = 50
+from runtime.mail_addresses import BadAddress
+from runtime.models import Approval, LogLine, Recipient, Run
 
 
 class CsrfWithoutOrigin(CsrfViewMiddleware):
@@ -48,6 +48,8 @@ def approve(request: HttpRequest, token: str) -> HttpResponse:
         return private(missed(request, render(request, "approvals/unknown.html", status=404)))
     approval = recipient.approval
     wrong: dict[str, str] = {}
+    if approval.rules.get("sign_in"):
+        return _sign_in_first(request, recipient)
     if request.method == "POST":
         outcome = answered(request, approval, recipient=recipient)
         if outcome.state != "invalid":
@@ -59,28 +61,6 @@ def approve(request: HttpRequest, token: str) -> HttpResponse:
     page = question(request, approval, recipient, wrong) | {"public": True, "action": request.path}
     template = "approvals/link.html" if page["status"].name == "open" else "approvals/closed.html"
     return private(render(request, template, page, status=422 if wrong else 200))
-
-
-@require_safe
-def inbox(request: HttpRequest) -> HttpResponse:
-    """What waits for this person; for operators, on request, all that waits in their teams."""
-    operator = access.teams_for(request.user, access.OPERATOR).exists()
-    everything = operator and request.GET.get("all") == "1"
-    found = questions.open_in_teams(request.user) if everything else questions.waiting_for(request.user)
-    shown = list(found.prefetch_related("recipients", "decisions")[: INBOX + 1])
-    runs = Run.objects.select_related("workflow").in_bulk({approval.run_id for approval in shown})
-    context = {
-        "rows": [{"approval": one, "run": runs.get(one.run_id), "answered": len(one.decisions.all())} for one in shown[:INBOX]],
-        "more": len(shown) > INBOX,
-        "everything": everything,
-        "choices": [
-            {"label": "Waiting for you", "url": reverse("approvals"), "on": not everything},
-            {"label": "All of your teams", "url": f"{reverse('approvals')}?all=1", "on": everything},
-        ]
-        if operator
-        else [],
-    }
-    return render(request, "approvals/inbox.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -96,24 +76,59 @@ def decide(request: HttpRequest, wait_id: int) -> HttpResponse:
         wrong = outcome.wrong
     approval.wait.refresh_from_db()
     page = question(request, approval, recipient, wrong) | {"action": request.get_full_path(), "next": back_to(request)}
+    page |= inbox.context_of(approval, request.user)
     return render(request, "approvals/decide.html", page, status=422 if wrong else 200)
 
 
 @require_POST
 def remind(request: HttpRequest, wait_id: int) -> HttpResponse:
-    """Send the mail again to those who have not answered."""
+    """Write once more to those who have not answered."""
     approval, _ = get_approval(request.user, wait_id, access.OPERATOR)
-    wait = approval.wait
-    if wait.state != WaitState.OPEN:
+    sent = approvals.remind(approval, user=request.user)
+    if sent:
+        messages.success(request, f"Reminded {sent} {'person' if sent == 1 else 'people'}.")
+    else:
         messages.warning(request, "Nobody is asked any more; nothing was sent.")
-        return redirect("run", approval.run_id)
-    answered_by = approval.decisions.filter(recipient__isnull=False).values("recipient_id")
-    silent = approval.recipients.exclude(pk__in=answered_by).values("address")
-    mails = OutboxMessage.objects.filter(run_id=wait.run_id, path=wait.path, take=wait.take, kind="approval")
-    mails = mails.filter(recipient__in=silent).exclude(state=OutboxState.SENDING)
-    sent = sum(acts.resend(mail.pk, user=request.user) for mail in mails)
-    messages.success(request, f"Reminded {sent} {'person' if sent == 1 else 'people'}.")
     return redirect(back_to(request) or reverse("run", args=[approval.run_id]))
+
+
+@require_POST
+def reassign(request: HttpRequest, wait_id: int) -> HttpResponse:
+    """Ask somebody else in the place of one who is asked: by an operator, or by that person."""
+    approval, own = get_approval(request.user, wait_id)
+    choice = request.POST.get("recipient", "")
+    found = [one for one in inbox.context_of(approval, request.user)["replaceable"] if str(one.pk) == choice or one == own and not choice]
+    try:
+        made = approvals.reassign(approval, found[0], request.POST.get("address", ""), user=request.user) if found else None
+    except BadAddress as wrong:
+        messages.error(request, f"{wrong} Nothing was changed.")
+        return redirect("approval", wait_id)
+    if made is None:
+        messages.warning(request, "They have answered, or that address is asked already; nothing was changed.")
+    else:
+        messages.success(request, f"{made.address} is asked now.")
+    return redirect(back_to(request) or "approvals")
+
+
+@require_POST
+def withdraw(request: HttpRequest, wait_id: int) -> HttpResponse:
+    """Take the question back. What follows is what the step does when it is rejected."""
+    approval, _ = get_approval(request.user, wait_id, access.OPERATOR)
+    why = request.POST.get("why", "").replace("\x00", "")[: approvals.LONGEST_COMMENT]
+    if approvals.withdraw(approval, user=request.user, why=why):
+        messages.success(request, "Withdrawn. Nobody has to answer it any more.")
+    else:
+        messages.warning(request, "It was settled before; nothing was changed.")
+    return redirect(back_to(request) or reverse("run", args=[approval.run_id]))
+
+
+def _sign_in_first(request: HttpRequest, recipient: Recipient) -> HttpResponse:
+    """The link only leads to the question; who may answer it, the account says."""
+    page = reverse("approval", args=[recipient.approval_id])
+    if request.user.is_authenticated:
+        return private(redirect(page))
+    context = {"approval": recipient.approval, "recipient": recipient, "sign_in": f"{reverse('login')}?{urlencode({'next': page})}"}
+    return private(render(request, "approvals/sign_in.html", context, status=403 if request.method == "POST" else 200))
 
 
 def answered(request: HttpRequest, approval: Approval, **who: Any) -> approvals.DecisionOutcome:
@@ -179,6 +194,10 @@ def tell(request: HttpRequest, outcome: approvals.DecisionOutcome) -> None:
             messages.warning(request, f"{outcome.by} had {approvals.WORDS[outcome.answer]} before; nothing was changed.")
         case "expired":
             messages.warning(request, "The time to answer was over; nothing was changed.")
+        case "own":
+            messages.warning(request, "You started this run, so somebody else has to approve it; nothing was changed.")
+        case "early" | "handed":
+            messages.warning(request, "It is not your turn to answer this; nothing was changed.")
         case _:
             messages.warning(request, "The run does not wait for this any more; nothing was changed.")
 
@@ -193,7 +212,8 @@ def private(response: HttpResponse) -> HttpResponse:
 
 urlpatterns = [
     path("a/<str:token>/", approve, name="approve"),
-    path("approvals/", inbox, name="approvals"),
     path("approvals/<int:wait_id>/", decide, name="approval"),
     path("approvals/<int:wait_id>/remind/", remind, name="approval_remind"),
+    path("approvals/<int:wait_id>/reassign/", reassign, name="approval_reassign"),
+    path("approvals/<int:wait_id>/withdraw/", withdraw, name="approval_withdraw"),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 
 from ..clock import BusinessNow
 from ..states import WaitKind, WaitState, values
@@ -67,7 +67,11 @@ class Signal(models.Model):
 
 class Approval(models.Model):
     """The question behind an approval wait. `details` is a list of `{"label", "value"}`, `form` a list of fields
-    `{"id", "label", "type", "required", "options"}`, `effects` says what each answer causes."""
+    `{"id", "label", "type", "required", "options"}`, `effects` says what each answer causes.
+
+    `rules` are the step's choices that hold while it is open (see `runtime.asking`): `remind`, `escalate` (seconds),
+    `comment`, `sign_in`, `starter`. `stage` is the one that is asked, of those that are asked one after the other;
+    `next_at` when somebody is to be reminded or asked in addition."""
 
     wait = models.OneToOneField(Wait, models.CASCADE, primary_key=True, related_name="approval")
     run_id = models.BigIntegerField(db_index=True)
@@ -79,14 +83,23 @@ class Approval(models.Model):
     policy = models.CharField(max_length=8, default="any")
     needed = models.IntegerField(default=1)
     on_expired = models.CharField(max_length=8, default="reject")
+    rules = JsonInOrder(default=dict, db_default=Value("{}", output_field=models.TextField()))
+    stage = models.SmallIntegerField(default=1, db_default=1)
+    next_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         db_table = "approval"
-        constraints = [models.CheckConstraint(condition=Q(policy__in=["any", "all"]), name="approval_policy")]
+        constraints = [
+            models.CheckConstraint(condition=Q(policy__in=["any", "all", "count", "ordered"]), name="approval_policy")
+        ]
+        indexes = [models.Index(fields=["next_at"], condition=Q(next_at__isnull=False), name="approval_next")]
 
 
 class Recipient(models.Model):
-    """One approver of one approval. Only the hash of the link's token and its nonce are stored."""
+    """One approver of one approval. Only the hash of the link's token and its nonce are stored.
+
+    `asked_at` is empty for those whose turn has not come: a later stage, or `standby`, who are asked when nobody else
+    answers. `handed_to` is the address of the one who was asked instead."""
 
     approval = models.ForeignKey(Approval, models.CASCADE, related_name="recipients")
     address = models.EmailField(max_length=320)
@@ -95,6 +108,10 @@ class Recipient(models.Model):
     key_id = models.CharField(max_length=16)
     token_hash = models.CharField(max_length=64, unique=True)
     viewed_at = models.DateTimeField(null=True, blank=True)
+    stage = models.SmallIntegerField(default=1, db_default=1)
+    standby = models.BooleanField(default=False, db_default=False)
+    asked_at = models.DateTimeField(null=True, blank=True, db_default=BusinessNow())
+    handed_to = models.CharField(max_length=320, blank=True, default="", db_default="")
 
     class Meta:
         db_table = "recipient"

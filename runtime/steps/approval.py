@@ -1,8 +1,10 @@
 """Approval: ask people, and go on with their answer.
 
-Each approver gets a link of their own. `any`: the first answer counts. `all`: everybody has to approve; one rejection
-counts at once. The output is `{"decision", "by", "comment", "form", "at", "decisions"}`, with `decision` one of
-`approved`, `rejected`, `expired`.
+Approvers are addresses, accounts (`@dana`) or teams (`team:Sales`: its operators and administrators), one a line; each
+gets a link of their own. `any`: the first answer counts. `all`: everybody has to approve. `count`: as many as `needed`
+says. `ordered`: one line after the other, of each line anybody. One rejection counts at once, always. The output is
+`{"decision", "by", "comment", "form", "at", "decisions"}`, with `decision` one of `approved`, `rejected`, `expired`,
+`withdrawn`.
 
 What follows an approval is what was approved, so a rejection does not reach it by itself: `on_rejected` ends the run
 (`stop`, as a success that says who rejected), fails the step (`fail`), or goes on and leaves it to a condition
@@ -14,17 +16,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..durations import parse_duration
-from ..mail_addresses import check_line
+from ..mail_addresses import BadAddress, check_address, check_line
+from ..people import check_name, is_name
 from ..states import RunState, WaitKind
 from ..triggers.manual import FormField
-from .base import Config, Context, Done, Outcome, Park, Question, StepError, StepType, Stop
-from .email import LONGEST_SUBJECT, Recipients, recipients
-from .fields import Duration, LongText, Pairs, Text, Widget
+from .base import Config, Context, Done, Outcome, Park, Person, Question, StepError, StepType, Stop
+from .email import LONGEST_SUBJECT
+from .fields import Addresses, Duration, LongText, Pairs, Text, Widget
 
 MOST_APPROVERS = 50
+
+
+def _people(entries: list[str]) -> list[str]:
+    for entry in entries:
+        if is_name(entry):
+            check_name(entry)
+        elif "{{" not in entry:
+            check_address(entry)
+    return entries
+
+
+Approvers = Annotated[Addresses, AfterValidator(_people)]
 
 
 class Effects(Config):
@@ -33,12 +48,15 @@ class Effects(Config):
 
 
 class ApprovalConfig(Config):
-    approvers: Annotated[Recipients, Field(min_length=1)] = Field(
-        title="Approvers", description="Each gets a link of their own.", examples=[["dana@example.com"]]
+    approvers: Annotated[Approvers, Field(min_length=1)] = Field(
+        title="Approvers",
+        description="One a line: an address, @account, or team:name. Each gets a link of their own.",
+        examples=[["dana@example.com"]],
     )
-    policy: Literal["any", "all"] = Field(
-        "any", title="Who has to answer", description="A rejection by one of them counts at once, either way."
+    policy: Literal["any", "all", "count", "ordered"] = Field(
+        "any", title="Who has to answer", description="A rejection by one of them counts at once, always."
     )
+    needed: Annotated[int, Field(ge=1, le=MOST_APPROVERS)] = Field(2, title="How many have to approve")
     expires: Duration = Field("7d", title="Answer within")
     subject: Text = Field(title="Question", examples=["VIP outreach to {{ trigger.body.email }}?"])
     message: LongText = Field("", title="Message")
@@ -51,12 +69,30 @@ class ApprovalConfig(Config):
         "stop", title="When rejected", description="To go on is for a condition that asks for the decision."
     )
     on_expired: Literal["reject", "fail", "go_on"] = Field("reject", title="When nobody answers in time")
+    remind: Duration | None = Field(
+        None, title="Remind every", description="A mail to those who have not answered, again and again.", examples=["1d"]
+    )
+    escalate_after: Duration | None = Field(
+        None, title="Ask others after", description="If nobody has settled it by then.", examples=["2d"]
+    )
+    escalate_to: Approvers = Field(
+        default_factory=list, title="Others to ask", description="One answer of theirs settles it."
+    )
+    comment_required: bool = Field(False, title="Rejecting needs a reason")
+    sign_in: bool = Field(
+        False, title="Answer only when signed in", description="Otherwise the link in the mail is enough."
+    )
+    no_self: bool = Field(
+        False, title="Nobody approves what they started", description="Whoever started the run is not asked."
+    )
 
     @model_validator(mode="after")
-    def ids_once(self) -> ApprovalConfig:
+    def fits_together(self) -> ApprovalConfig:
         ids = [field.id for field in self.form]
         if twice := next((name for name in ids if ids.count(name) > 1), None):
             raise ValueError(f"The field id “{twice}” is used twice.")
+        if (self.escalate_after is None) != (not self.escalate_to):
+            raise ValueError("To ask others, say both after which time and whom.")
         return self
 
 
@@ -70,20 +106,15 @@ class Approval(StepType):
     example = {"approvers": ["dana@example.com"], "subject": "Go ahead?", "expires": "3d"}
 
     def line(self, config: Mapping[str, Any]) -> str:
-        people = len(config.get("approvers") or [])
-        if not people:
+        lines = config.get("approvers") or []
+        if not lines:
             return self.summary
-        who = "1 person" if people == 1 else f"{'all' if config.get('policy') == 'all' else 'any'} of {people} people"
-        return f"Asks {who} · {config.get('expires', '7d')}"
+        return f"Asks {_who(lines, config.get('policy'), config.get('needed', 2))} · {config.get('expires', '7d')}"
 
     async def run(self, ctx: Context) -> Outcome:
-        question = _question(ctx.config)
-        try:
-            expires = parse_duration(str(ctx.config["expires"]))
-        except ValueError as wrong:
-            raise StepError(str(wrong), field="expires") from None
+        question = await _question(ctx)
         keep = {"on_rejected": ctx.config["on_rejected"], "on_expired": ctx.config["on_expired"]}
-        return Park(WaitKind.APPROVAL, after=expires, data=keep, question=question)
+        return Park(WaitKind.APPROVAL, after=_time(ctx.config, "expires"), data=keep, question=question)
 
     async def resume(self, ctx: Context, outcome: dict[str, Any], data: dict[str, Any]) -> Outcome:
         if outcome["by"] == "due":
@@ -91,45 +122,123 @@ class Approval(StepType):
         output = {name: outcome.get(name) for name in ("decision", "by", "comment", "form", "at", "decisions")}
         output["by"] = outcome["who"]
         if output["decision"] == "approved":
-            return Done(output, log=(f"Approved by {output['by']}.",))
-        return _rejected(output, data, f"Rejected by {output['by']}{_said(output['comment'])}")
+            return Done(output)
+        word = str(output["decision"]).capitalize()
+        return _rejected(output, data, f"{word} by {output['by']}{_said(output['comment'])}")
 
 
-def _question(config: Mapping[str, Any]) -> Question:
-    approvers = recipients(config, "approvers")
-    if not 0 < len(approvers) <= MOST_APPROVERS:
-        raise StepError(f"An approval asks 1 to {MOST_APPROVERS} people; here are {len(approvers)}.", field="approvers")
+def _who(lines: list[str], policy: Any, needed: Any) -> str:
+    one = lines[0] if isinstance(lines[0], str) else ""
+    if len(lines) == 1 and is_name(one):
+        return one
+    if len(lines) == 1 and policy != "count":
+        return "1 person"
+    first = {"all": "all", "count": str(needed)}.get(str(policy), "any")
+    return f"{len(lines)} in turn" if policy == "ordered" else f"{first} of {len(lines)} people"
+
+
+def _time(config: Mapping[str, Any], name: str):
+    try:
+        return parse_duration(str(config[name]))
+    except ValueError as wrong:
+        raise StepError(str(wrong), field=name) from None
+
+
+async def _question(ctx: Context) -> Question:
+    config = ctx.config
+    starter = await ctx.starter() if config["no_self"] else None
+    asked = await _asked(ctx, "approvers", starter, {})
+    if not 0 < len(asked) <= MOST_APPROVERS:
+        words = f"An approval asks 1 to {MOST_APPROVERS} people; here are {len(asked)}."
+        if starter is not None and not asked:
+            words = "Nobody is left to ask: the only approver started the run."
+        raise StepError(words, field="approvers")
+    needed = config["needed"]
+    if config["policy"] == "count" and needed > len(asked):
+        raise StepError(f"{needed} have to approve, but only {len(asked)} are asked.", field="needed")
+    more = await _asked(ctx, "escalate_to", starter, asked) if config["escalate_to"] else {}
     try:
         subject = check_line(str(config["subject"]).strip(), "question")[:LONGEST_SUBJECT]
     except ValueError as wrong:
         raise StepError(str(wrong), field="subject") from None
+    people = [person for person, _ in (*asked.values(), *more.values())]
     return Question(
         subject=subject or "Your answer is needed",
-        approvers=tuple(approvers),
+        approvers=tuple(person.address for person, _ in asked.values()),
         message=str(config["message"]),
         details=tuple({"label": label, "value": value} for label, value in config["details"].items()),
         form=tuple(config["form"]),
         effects={answer: text for answer, text in config["effects"].items() if text},
         policy=config["policy"],
         on_expired=config["on_expired"],
+        needed=needed,
+        accounts={person.address: person.user_id for person in people if person.user_id is not None},
+        stages=_stages(asked) if config["policy"] == "ordered" else {},
+        standby=tuple(person.address for person, _ in more.values()),
+        rules=_rules(config, starter, more),
     )
+
+
+async def _asked(
+    ctx: Context, field: str, starter: Person | None, without: Mapping[str, Any]
+) -> dict[str, tuple[Person, int]]:
+    """Address in lower case -> (who, the number of the line that named them first)."""
+    found: dict[str, tuple[Person, int]] = {}
+    for number, line in enumerate(ctx.config[field], 1):
+        for entry in line if isinstance(line, list) else [line]:
+            for person in await _meant(ctx, entry, field):
+                key = person.address.lower()
+                own = starter is not None and (person.user_id == starter.user_id or key == starter.address.lower())
+                if not own and key not in without:
+                    found.setdefault(key, (person, number))
+    return found
+
+
+async def _meant(ctx: Context, entry: Any, field: str) -> list[Person]:
+    if isinstance(entry, str) and is_name(entry.strip()):
+        return await ctx.people(entry.strip())
+    try:
+        return [Person(check_address(entry))]
+    except BadAddress as wrong:
+        raise StepError(str(wrong), field=field) from None
+
+
+def _stages(asked: Mapping[str, tuple[Person, int]]) -> dict[str, int]:
+    """Address -> its turn, counted without gaps: a line may have named nobody who was not named before."""
+    lines = sorted({number for _, number in asked.values()})
+    return {person.address: lines.index(number) + 1 for person, number in asked.values()}
+
+
+def _rules(config: Mapping[str, Any], starter: Person | None, standby: Mapping[str, Any]) -> dict[str, Any]:
+    rules: dict[str, Any] = {}
+    if config["remind"]:
+        rules["remind"] = max(60.0, _time(config, "remind").total_seconds())
+    if standby:
+        rules["escalate"] = _time(config, "escalate_after").total_seconds()
+    for name, key in (("comment_required", "comment"), ("sign_in", "sign_in")):
+        if config[name]:
+            rules[key] = True
+    if starter is not None:
+        rules["starter"] = starter.user_id
+    return rules
 
 
 def _expired(outcome: dict[str, Any], data: dict[str, Any]) -> Outcome:
     output = {"decision": "expired", "by": None, "comment": "", "form": {}, "at": outcome.get("at"), "decisions": []}
     if data["on_expired"] == "reject":
-        return _rejected(output, data, "Nobody answered in time, which counts as rejected.")
+        return _rejected(output, data, "Nobody answered in time, which counts as rejected.", ("Nobody answered in time.",))
     if data["on_expired"] == "fail":
         raise StepError("Nobody answered in time.", field="expires")
     return Done(output, log=("Nobody answered in time.",))
 
 
-def _rejected(output: dict[str, Any], data: dict[str, Any], words: str) -> Outcome:
+def _rejected(output: dict[str, Any], data: dict[str, Any], words: str, log: tuple[str, ...] = ()) -> Outcome:
+    """The decision itself is in the log already: it was written there when it was made."""
     if data["on_rejected"] == "stop":
         return Stop(RunState.SUCCEEDED, words, output)
     if data["on_rejected"] == "fail":
         raise StepError(words, field="approvers")
-    return Done(output, log=(words,))
+    return Done(output, log=log)
 
 
 def _said(comment: str | None) -> str:

@@ -47,8 +47,20 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody to ask: an address, and the account if there is one."""
+
+    address: str
+    user_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """The approval behind a `Park(kind=approval)`. One recipient row and one mail is made per approver."""
+    """The approval behind a `Park(kind=approval)`. One recipient row and one mail is made per approver.
+
+    `accounts` tells whose account an address is, `stages` when it is asked (1 where it is not named), `standby` who is
+    asked when nobody answers. `rules` as in `models.Approval`.
+    """
 
     subject: str
     approvers: tuple[str, ...]
@@ -58,6 +70,11 @@ class Question:
     effects: dict[str, str] = field(default_factory=dict)
     policy: str = "any"
     on_expired: str = "reject"
+    needed: int = 1
+    accounts: dict[str, int] = field(default_factory=dict)
+    stages: dict[str, int] = field(default_factory=dict)
+    standby: tuple[str, ...] = ()
+    rules: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +171,12 @@ class Context(Protocol):
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         """Make the attempt's row durable, and with it everything before. Call the outside only after this returns."""
+
+    async def people(self, name: str) -> list[Person]:
+        """Those whom `@account` or `team:name` means. Raises StepError."""
+
+    async def starter(self) -> Person | None:
+        """Who started the run, if it was somebody with an account."""
 
     def log(self, text: str, level: str = "info", data: Any = None) -> None:
         """Add a line to the run's log."""

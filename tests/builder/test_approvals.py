@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -88,7 +90,7 @@ def test_twice_is_once_and_the_others_are_told_who_was_first(client, wait):
     client.post(link(approval, "marcus@example.com"), {"answer": "reject"})
     assert Decision.objects.count() == 1
     told = text(client.get(link(approval, "marcus@example.com")))
-    assert "Already approved by dana@example.com at" in told and "Mention the plan" in told
+    assert "Already approved by dana@example.com on" in told and "Mention the plan" in told
     assert "<form" not in told
 
 
@@ -209,8 +211,9 @@ def test_strangers_and_viewers_do_not_decide(client, wait):
 def test_an_operator_sees_all_of_the_team_and_settles_in_their_place(client, wait):
     factories.approval(wait, policy="all", needed=2)
     client.force_login(factories.user("operator", name="ines"))
-    assert "Nothing waits for you" in text(client.get(reverse("approvals")))
-    assert "Approve VIP outreach" in text(client.get(reverse("approvals"), {"all": "1"}))
+    shown = text(client.get(reverse("approvals")))  # it opens on what has something
+    assert "Approve VIP outreach" in shown and '<span class="rail__badge"><span class="vh">, </span>1<' in shown
+    assert "Nothing waits for you" in text(client.get(reverse("approvals"), {"all": "0"}))
     back = reverse("run", args=[wait.run_id])
     answer = client.post(reverse("approval", args=[wait.pk]), {"answer": "reject", "next": back})
     assert answer.url == back
@@ -233,4 +236,75 @@ def test_a_reminder_goes_to_those_who_have_not_answered(client, wait):
     client.post(link(approval), {"answer": "approve"})
     client.force_login(factories.user("operator"))
     client.post(reverse("approval_remind", args=[wait.pk]))
-    assert dict(OutboxMessage.objects.values_list("recipient", "state")) == {"dana@example.com": "sent", "marcus@example.com": "queued"}
+    sent = OutboxMessage.objects.order_by("pk").values_list("recipient", "occurrence", "state")
+    assert list(sent)[2:] == [("marcus@example.com", 2, "queued")]  # a message of its own, not the old one again
+    assert OutboxMessage.objects.values("message_id").distinct().count() == 3
+
+
+def test_who_must_sign_in_is_sent_to_sign_in_and_then_answers(client, wait):
+    approval = factories.approval(wait, rules={"sign_in": True})
+    page = link(approval)
+    assert "Sign in to answer" in text(client.get(page)) and client.post(page, {"answer": "approve"}).status_code == 403
+    assert not Decision.objects.exists()
+    client.force_login(factories.user(None, name="lee", email="lee@example.com"))
+    assert client.get(client.get(page).url).status_code == 404  # a forwarded link is nobody else's
+    client.force_login(factories.user(None, name="dana", email="dana@example.com"))
+    client.post(client.get(page).url, {"answer": "approve"})
+    assert Decision.objects.get().recipient.address == "dana@example.com"
+
+
+def test_a_rejection_needs_a_reason_where_the_step_says_so(client, wait):
+    approval = factories.approval(wait, rules={"comment": True})
+    refused = client.post(link(approval), {"answer": "reject"})
+    assert refused.status_code == 422 and "Say why you reject it." in text(refused)
+    client.post(link(approval), {"answer": "reject", "comment": "Too early"})
+    assert Decision.objects.get().comment == "Too early"
+
+
+def test_a_colleague_is_asked_instead_and_the_old_link_says_so(client, wait):
+    approval = factories.approval(wait)
+    dana = factories.user(None, name="dana", email="dana@example.com")
+    client.force_login(dana)
+    place = approval.recipients.get(address="dana@example.com")
+    other = approval.recipients.get(address="marcus@example.com")
+    address = reverse("approval_reassign", args=[wait.pk])
+    client.post(address, {"recipient": other.pk, "address": "kim@example.com"})
+    assert not approval.recipients.filter(address="kim@example.com").exists()  # one's own place only
+    client.post(address, {"recipient": place.pk, "address": "kim@example.com"})
+    assert "kim@example.com was asked in your place" in text(client.get(link(approval)))
+    assert client.post(link(approval), {"answer": "approve"}).status_code == 302 and not Decision.objects.exists()
+    assert OutboxMessage.objects.get().recipient == "kim@example.com"
+    client.post(link(approval, "kim@example.com"), {"answer": "approve"})
+    wait.refresh_from_db()
+    assert wait.outcome["who"] == "kim@example.com"
+
+
+def test_an_operator_withdraws_the_question(client, wait):
+    approval = factories.approval(wait)
+    client.force_login(factories.user("operator", name="ines"))
+    client.post(reverse("approval_withdraw", args=[wait.pk]), {"why": "Ordered twice"})
+    wait.refresh_from_db()
+    assert (wait.state, wait.outcome["decision"], wait.outcome["comment"]) == ("resolved", "withdrawn", "Ordered twice")
+    told = text(client.get(link(approval)))
+    assert "The question was withdrawn" in told and "ines@example.com took it back" in told
+
+
+def test_one_answer_to_several_questions_leaves_those_that_ask_for_more(client, wait):
+    factories.approval(wait)
+    second = factories.wait(factories.run(factories.version(number=2)), APPROVE, "approval", 5, due=FAR)
+    factories.approval(second, form=[DISCOUNT], subject="How much discount?")
+    hidden = factories.wait(factories.run(factories.version(number=3)), APPROVE, "approval", 5, due=FAR)
+    factories.approval(hidden, ("someone@example.com",))
+    client.force_login(factories.user(None, name="dana", email="dana@example.com"))
+    chosen = {"approval": [wait.pk, second.pk, hidden.pk], "answer": "approve", "comment": "All fine"}
+    answer = client.post(reverse("approvals_decide"), chosen, follow=True)
+    assert "Approved 1 of 3. 1 ask for more than this" in text(answer)
+    assert [one.approval_id for one in Decision.objects.all()] == [wait.pk]
+    assert "How much discount?" in text(client.get(reverse("approvals"), {"q": "DISCOUNT"}))
+    assert "No question fits" in text(client.get(reverse("approvals"), {"q": "holiday"}))
+
+
+def test_pages_of_answered_questions_say_the_zone(client, wait):
+    approval = factories.approval(wait)
+    told = text(client.post(link(approval), {"answer": "approve"}, follow=True))
+    assert re.search(r"You approved this on \d+ \w+, \d\d:\d\d UTC", told)

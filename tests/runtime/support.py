@@ -11,7 +11,7 @@ from runtime import net
 from runtime.expressions import compile, compile_value
 from runtime.masking import Masker
 from runtime.steps import step_types
-from runtime.steps.base import Attempt, Connection, Outcome, StepError
+from runtime.steps.base import Attempt, Connection, Outcome, Person, StepError
 
 T = TypeVar("T")
 RUN = {"id": 48213, "started_at": "2027-01-15T09:00:00Z", "test": False}
@@ -46,6 +46,8 @@ class MemoryContext:
     attempts: list[tuple[str, Any]] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     masker: Masker = field(default_factory=Masker)
+    named: dict[str, list[Person]] = field(default_factory=dict)
+    started_by: Person | None = None
 
     def evaluate(self, expression: str, **more: Any) -> Any:
         return compile(expression).evaluate({**self.names, **more})
@@ -55,6 +57,12 @@ class MemoryContext:
             raise StepError(f"There is no connection “{name}”.", field="connection")
         self.masker.add(self.connections[name].secret.values())
         return self.connections[name]
+
+    async def people(self, name: str) -> list[Person]:
+        return self.named[name]
+
+    async def starter(self) -> Person | None:
+        return self.started_by
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         self.attempts.append((operation, request))

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db import connections
 from django.utils import timezone
 
-from runtime import approvals, tokens
+from runtime import approvals, asking, tokens
 from runtime.definition import check
 from runtime.models import (
     Approval,
@@ -76,8 +76,8 @@ def test_it_parks_with_its_question_filled_in():
     assert question.subject == "VIP outreach to ann@example.com?" and question.message == "Hi ann@example.com"
     assert question.approvers == ("dana@example.com", "lee@example.com")
     assert question.details == ({"label": "Lead", "value": "ann@example.com"}, {"label": "Number", "value": 5})
-    assert question.form[0]["id"] == "budget" and approvals.needed(question) == 1
-    assert approvals.needed(parked(policy="all").question) == 2
+    assert question.form[0]["id"] == "budget" and asking.needed(question) == 1
+    assert asking.needed(parked(policy="all").question) == 2
 
 
 def test_an_approval_goes_on_with_who_and_what():
@@ -156,10 +156,10 @@ def asked(run, policy="any", people=("dana@example.com", "lee@example.com"), for
         run_id=run.pk,
         subject=question.subject,
         policy=policy,
-        needed=approvals.needed(question),
+        needed=asking.needed(question),
         form=list(form),
     )
-    for address, nonce, key_id, token_hash in approvals.rows_for(question, run.pk, path, 1):
+    for address, nonce, key_id, token_hash in asking.rows_for(question, run.pk, path, 1):
         Recipient.objects.create(approval=approval, address=address, nonce=nonce, key_id=key_id, token_hash=token_hash)
     return approval
 
@@ -333,6 +333,6 @@ def test_one_answer_sent_many_times_at_once_counts_once(run):
 
 def test_one_mail_per_approver_names_the_others():
     question = Question("VIP?", ("dana@example.com", "lee@example.com", "kim@example.com"))
-    sent = approvals.mails_for(question)
+    sent = asking.mails_for(question)
     assert [mail.recipient for mail in sent] == list(question.approvers)
     assert sent[0].kind == "approval" and sent[0].payload["others"] == ["lee@example.com", "kim@example.com"]

@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from runtime import approvals, outbox, tokens
+from runtime import approvals, asking, outbox, tokens
 from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Wait
 from runtime.steps.base import Question
 from tests.servers.smtp import SmtpServer
@@ -232,9 +232,9 @@ def asked(address="dana@example.com", *others: str) -> tuple[OutboxMessage, Reci
     )  # fmt: skip
     wait = Wait.objects.create(run_id=7, path="ok", kind="approval", due_at=timezone.now() + timedelta(days=3))
     approval = Approval.objects.create(wait=wait, run_id=7, subject=question.subject)
-    for name, nonce, key_id, token_hash in approvals.rows_for(question, 7, "ok", 1):
+    for name, nonce, key_id, token_hash in asking.rows_for(question, 7, "ok", 1):
         Recipient.objects.create(approval=approval, address=name, nonce=nonce, key_id=key_id, token_hash=token_hash)
-    mail = approvals.mails_for(question)[0]
+    mail = asking.mails_for(question)[0]
     row = OutboxMessage.objects.create(
         run_id=7,
         path="ok",
@@ -255,7 +255,7 @@ def test_an_approvers_mail_carries_a_link_that_only_now_exists(smtp, database_ur
     text = taken["message"].get_body(("plain",)).get_content()
     link = next(word for word in text.split() if word.startswith("https://flows.example/a/"))
     assert tokens.token_hash(link.rstrip("/").rpartition("/")[2]) == recipient.token_hash
-    assert "lee@example.com was asked too; the first answer counts." in text and "Score: 82" in text
+    assert "lee@example.com was asked too; the first answer counts." in text and "Score  82" in text
     html = taken["message"].get_body(("html",)).get_content()
     assert "<img" not in html and "&lt;img src=x" in html and f'href="{link}"' in html
     assert approvals.find(link.rstrip("/").rpartition("/")[2]) == recipient

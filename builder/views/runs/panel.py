@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from builder.changewords import field_title
+from builder.questions import missing
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.definition import find
@@ -134,13 +135,13 @@ def _approval(wait: Any) -> dict[str, Any] | None:
     }
     people = [
         {"recipient": recipient, "decision": decisions.get(recipient.pk), "mail": mails.get(recipient.address.lower())}
-        for recipient in sorted(approval.recipients.all(), key=lambda recipient: recipient.pk)
+        for recipient in sorted(approval.recipients.all(), key=lambda recipient: (recipient.standby, recipient.stage, recipient.pk))
     ]
     return {
         "approval": approval,
         "people": people,
         "others": [decision for decision in approval.decisions.all() if decision.recipient_id is None],
-        "open": max(0, approval.needed - sum(one["decision"] is not None for one in people)),
+        "open": missing(approval, sum(one["decision"] is not None for one in people)),
         "then": EXPIRED.get(approval.on_expired, approval.on_expired),
     }
 

@@ -1,0 +1,137 @@
+"""Approvals beyond the first mail, on real workers: turns, how many, reminders, others to ask, and who may not."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from runtime import approvals
+from runtime.definition import check
+from runtime.models import Approval, LogLine, Membership, OutboxMessage, Team
+from runtime.steps.base import Person, StepError
+from tests.runtime.engine import eventually
+from tests.runtime.support import context, run_in
+
+ASK = {"subject": "Go?", "expires": "3d"}
+DANA, LEE, KIM = "dana@example.com", "lee@example.com", "kim@example.com"
+
+
+def step(**config):
+    return {"id": "ok", "type": "approval", "config": ASK | config}
+
+
+def asked(engine, **config) -> Approval:
+    """A run that a real worker has parked on the question."""
+    run = engine.start(engine.publish([step(**config)]))
+    engine.parked(run)
+    return Approval.objects.select_related("wait").get(run_id=run)
+
+
+def answer(approval: Approval, address: str, word: str = "approve", **more) -> str:
+    return approvals.decide(approval, word, recipient=approval.recipients.get(address=address), **more).state
+
+
+def mails(approval: Approval) -> list[tuple[str, int]]:
+    found = OutboxMessage.objects.filter(run_id=approval.run_id).order_by("pk")
+    return list(found.values_list("recipient", "occurrence"))
+
+
+def test_as_many_as_it_says(engine):
+    engine.worker()
+    approval = asked(engine, approvers=[DANA, LEE, KIM], policy="count", needed=2)
+    assert answer(approval, KIM) == "recorded" and answer(approval, KIM) == "already"
+    assert answer(approval, DANA) == "decided"
+    engine.ends(approval.run_id)
+    assert [one["by"] for one in engine.output(approval.run_id, "ok")["decisions"]] == [KIM, DANA]
+
+
+def test_one_line_after_the_other_and_of_each_anybody(engine):
+    Team.objects.create(name="Finance")
+    for name in ("lee", "kim"):
+        user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
+        Membership.objects.create(team=Team.objects.get(name="Finance"), user=user, role="operator")
+    engine.worker()
+    approval = asked(engine, approvers=[DANA, "team:finance", "boss@example.com"], policy="ordered")
+    assert mails(approval) == [(DANA, 1)]
+    assert answer(approval, "boss@example.com") == "early"
+    assert answer(approval, DANA) == "recorded"
+    assert mails(approval)[1:] == [(LEE, 1), (KIM, 1)] or mails(approval)[1:] == [(KIM, 1), (LEE, 1)]
+    assert answer(approval, KIM) == "recorded" and answer(approval, LEE) == "closed"
+    assert mails(approval)[3:] == [("boss@example.com", 1)]
+    assert answer(approval, "boss@example.com") == "decided"
+    engine.ends(approval.run_id)
+    assert [one["by"] for one in engine.output(approval.run_id, "ok")["decisions"]] == [DANA, KIM, "boss@example.com"]
+    log = engine.log(approval.run_id)
+    assert [line for line in log if line.startswith("Approved by boss")] == ["Approved by boss@example.com."]
+
+
+def test_reminders_come_in_time_and_others_are_asked(engine, clock):
+    engine.worker()
+    approval = asked(engine, approvers=[DANA, LEE], policy="all", remind="1d", escalate_after="36h", escalate_to=[KIM])
+    assert mails(approval) == [(DANA, 1), (LEE, 1)] and answer(approval, KIM) == "early"
+    answer(approval, LEE)
+    clock.advance(hours=25)
+    eventually(lambda: mails(approval)[2:] == [(DANA, 2)], what=lambda: str(mails(approval)))
+    clock.advance(hours=12)
+    eventually(lambda: mails(approval)[3:] == [(KIM, 1)], what=lambda: str(mails(approval)))
+    assert OutboxMessage.objects.get(recipient=KIM).payload["why"].startswith("Nobody has settled this yet")
+    assert answer(approval, KIM) == "decided"
+    engine.ends(approval.run_id)
+    clock.advance(days=2)
+    eventually(lambda: Approval.objects.get(pk=approval.pk).next_at is None)
+    assert len(mails(approval)) == 4
+    assert LogLine.objects.filter(text="Not settled in time; asked kim@example.com too.").count() == 1
+
+
+@pytest.mark.parametrize("failpoint", ["", "journal.before:1"])
+def test_a_withdrawn_question_ends_the_run_and_says_who(engine, failpoint):
+    engine.worker()
+    approval = asked(engine, approvers=[DANA])
+    boss = get_user_model().objects.create_user("boss", "boss@example.com", "x")
+    if failpoint:
+        engine.kill_all()
+        engine.leases_end()
+    assert approvals.withdraw(approval, user=boss, why="Not needed") and not approvals.withdraw(approval, user=boss)
+    if failpoint:
+        engine.dies(engine.worker(failpoint=failpoint))
+        engine.worker()
+    run = engine.ends(approval.run_id)
+    assert run.output["decision"] == "withdrawn" and "Stopped as succeeded: Withdrawn by boss@example.com: Not needed" in engine.log(run.pk)
+
+
+def test_nobody_approves_what_they_started(engine):
+    dana = get_user_model().objects.create_user("dana", DANA, "x")
+    engine.worker()
+    version = engine.publish([step(approvers=["@dana", LEE], no_self=True)])
+    run = engine.start(version, user=dana)
+    engine.parked(run)
+    approval = Approval.objects.get(run_id=run)
+    assert [one.address for one in approval.recipients.all()] == [LEE]
+    assert approvals.decide(approval, "approve", user=dana).state == "own"
+    alone = engine.start(engine.publish([step(approvers=["@dana"], no_self=True)]), user=dana)
+    assert "the only approver started the run" in engine.ends(alone, "failed").error["message"]
+
+
+def test_accounts_and_teams_are_named_and_what_is_not_there_fails_by_name(engine):
+    engine.worker()
+    for name, words in (("@nobody", "no active account of the name “nobody”"), ("team:Nowhere", "no team with operators")):
+        run = engine.start(engine.publish([step(approvers=[name])]))
+        error = engine.ends(run, "failed").error
+        assert words in error["message"] and error["field"] == "approvers"
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [({"approvers": ["@"]}, "config.approvers"), ({"approvers": ["team: "]}, "config.approvers"),
+     ({"escalate_after": "1d"}, "config"), ({"escalate_to": [KIM]}, "config"), ({"needed": 0}, "config.needed")],
+)  # fmt: skip
+def test_what_does_not_fit_together_is_said_at_saving(config, field):
+    problems = check({"format": 1, "name": "x", "steps": [step(**{"approvers": [DANA]} | config)]})
+    assert [problem.field for problem in problems] == [field]
+
+
+def test_more_answers_than_people_fail_by_name():
+    ctx = context("approval", ASK | {"approvers": ["@dana"], "policy": "count", "needed": 2}, named={"@dana": [Person(DANA, 1)]})
+    with pytest.raises(StepError, match="2 have to approve, but only 1 are asked") as caught:
+        run_in("approval", ctx)
+    assert caught.value.field == "needed"
