@@ -111,6 +111,7 @@ VIEWS: dict[str, Rule] = {
     "flow_delete": BUILDER,
     "flow_pause": BUILDER,
     "flow_picker": BUILDER,
+    "flow_renaming": BUILDER,
     "flow_edit": BUILDER,
     "flow_undo": BUILDER,
     "flow_redo": BUILDER,

@@ -27,7 +27,8 @@ _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`line` is the small text under the name, `mark` "New" or "Edited", `problem` the first of its problems."""
+    """`line` is the small text under the name, `mark` "New" or "Edited", `problem` the first of its problems, `retries` how
+    often it is tried where that was said."""
 
     id: str
     type: str
@@ -38,8 +39,13 @@ class Card:
     warning: bool = False
     off: bool = False
     note: str = ""
+    retries: int = 0
     logic: bool = False
     trigger: bool = False
+
+    @property
+    def flagged(self) -> bool:
+        return bool(self.off or self.retries or self.note or self.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +185,7 @@ class _Painter:
             label_of(step),
             line,
             note=step.get("note", ""),
+            retries=int((step.get("retry") or {}).get("max_attempts") or 0),
             logic=bool(kind and kind.children),
         )
         return self._flagged(

@@ -39,3 +39,11 @@ def picks() -> list[Category]:
 def suggested_after(type_: str) -> list[StepType]:
     known = step_types()
     return [known[name] for name in OFTEN_AFTER.get(type_, OFTEN_AFTER[""]) if name in known]
+
+
+def suggested_instead(type_: str) -> list[StepType]:
+    """Those of the same category: what a step is most often changed into."""
+    known = step_types()
+    category = known[type_].category if type_ in known else ""
+    alike = [kind for kind in known.values() if kind.category == category and kind.type != type_]
+    return alike or [kind for kind in suggested_after("") if kind.type != type_]

@@ -12,7 +12,7 @@ from typing import Any
 from runtime.expressions import SyntaxProblem
 from runtime.expressions.lexer import Token, tokens
 
-from ..texts import Text, rewritten
+from ..texts import Text, rewritten, texts
 
 ROOTS = {"steps", "callbacks"}
 
@@ -33,6 +33,13 @@ def rename_in(text: Text, names: Mapping[str, str]) -> str:
         new = names[token.value]
         source = source[: token.start] + (f'"{new}"' if token.kind == "string" else new) + source[token.end :]
     return source
+
+
+def rewritings(definition: dict[str, Any], old: str, new: str) -> Iterator[tuple[Text, str]]:
+    """Every text that speaks of `old`, and what it becomes when that is called `new`."""
+    for text in texts(definition):
+        if (after := rename_in(text, {old: new})) != text.source:
+            yield text, after
 
 
 def _mentioned(text: Text, names: Mapping[str, str]) -> Iterator[Token]:

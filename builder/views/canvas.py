@@ -23,13 +23,15 @@ from ..board import Board
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
 from ..drawing import patches
-from ..editing import EditError
+from ..editing import EditError, apply
 from ..editing.groups import copies_of
+from ..editing.places import label_of
 from ..fieldedits import field_operation
 from ..forms.base import FieldError
 from ..models import Draft
 from ..panel import Panel, panel_for
-from ..picker import picks, suggested_after
+from ..picker import picks, suggested_after, suggested_instead
+from ..renaming import rename_preview
 
 TABS = ("setup", "safety", "test")
 
@@ -82,16 +84,34 @@ def copy(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def picker(request: HttpRequest, pk: int) -> HttpResponse:
-    """What can be added at a place; `?triggers` for what can start the flow."""
+    """What can be added at a place, or stand there instead of a step (`?replace=`); `?triggers`: what can start the flow."""
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     if "triggers" in request.GET:
         context = {"kinds": [*trigger_kinds().values()]}
         return render(request, "canvas/picker_triggers.html", context)
     definition = drafts.load(workflow).definition
-    before = find(definition, request.GET.get("after", "")) or find(definition, request.GET.get("parent", ""))
-    suggested = suggested_after(before["type"] if before else "")
-    context = {"suggested": suggested, "categories": picks(), "total": len(step_types()), "before": before}
+    context: dict[str, Any] = {"categories": picks(), "total": len(step_types())}
+    if replaced := find(definition, request.GET.get("replace", "")):
+        context |= {"replaced": replaced, "name": label_of(replaced), "suggested": suggested_instead(replaced["type"])}
+    else:
+        before = find(definition, request.GET.get("after", "")) or find(definition, request.GET.get("parent", ""))
+        context |= {"before": before, "suggested": suggested_after(before["type"] if before else "")}
     return render(request, "canvas/picker.html", context)
+
+
+@require_safe
+def renaming(request: HttpRequest, pk: int) -> HttpResponse:
+    """What would be rewritten if `?step=` were called `?id=`, or why it cannot be."""
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    definition = drafts.load(workflow).definition
+    step, new_id = request.GET.get("step", ""), request.GET.get("id", "").strip()
+    context: dict[str, Any] = {"step": step, "new_id": new_id}
+    try:
+        apply(definition, {"op": "rename", "step": step, "id": new_id})
+        context["changes"] = rename_preview(definition, step, new_id)
+    except EditError as wrong:
+        context["wrong"] = str(wrong)
+    return render(request, "canvas/renaming.html", context)
 
 
 @require_POST
@@ -252,6 +272,7 @@ urlpatterns = [
     path("flows/<int:pk>/field/", field, name="flow_field"),
     path("flows/<int:pk>/copy/", copy, name="flow_copy"),
     path("flows/<int:pk>/picker/", picker, name="flow_picker"),
+    path("flows/<int:pk>/renaming/", renaming, name="flow_renaming"),
     path("flows/<int:pk>/edit/", edit, name="flow_edit"),
     path("flows/<int:pk>/undo/", undo, name="flow_undo"),
     path("flows/<int:pk>/redo/", redo, name="flow_redo"),

@@ -22,7 +22,7 @@ document.addEventListener("keydown", event => {
   else if (!readonly()) editKey(event);
 });
 
-const EDITS = { Delete: "remove", Backspace: "remove", d: "duplicate", m: "move", t: "toggle" };
+const EDITS = { Delete: "remove", Backspace: "remove", d: "duplicate", m: "move", t: "toggle", n: "note", r: "replace" };
 
 function editKey(event) {
   const step = current() || chosen()[0];

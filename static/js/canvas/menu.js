@@ -1,10 +1,11 @@
 /* The menu of a step or trigger: one for the page, filled for whom it was opened. */
+import { askForId, askForNote } from "hf/canvas/asking";
 import { card, isTrigger, nameOf } from "hf/canvas/board";
 import { copy, cut } from "hf/canvas/clipboard";
 import { edit } from "hf/canvas/edits";
 import { begin as beginMoving } from "hf/canvas/moving";
 import { open as openPanel } from "hf/canvas/panel";
-import { openAfter } from "hf/canvas/picker";
+import { openAfter, openInstead } from "hf/canvas/picker";
 import { about, chosen, named } from "hf/canvas/selection";
 
 const menu = () => document.getElementById("step-menu");
@@ -15,7 +16,9 @@ const ACTS = {
   open: () => openPanel(step),
   add: () => openAfter(step),
   unwrap: () => edit({ op: "unwrap", step }),
-  rename: () => askForId(),
+  rename: () => askForId(step),
+  note: () => askForNote(step),
+  replace: () => openInstead(step),
   duplicate: steps => edit({ op: "duplicate", ...about(steps) }),
   copy,
   cut,
@@ -61,18 +64,6 @@ function open(button) {
 export const openMenu = id => open(card(id)?.querySelector("[data-menu]"));
 
 const items = () => [...menu().querySelectorAll("[data-act]")].filter(item => !item.hidden);
-
-function askForId() {
-  const dialog = document.getElementById("rename");
-  const input = dialog.querySelector("input");
-  input.value = step;
-  dialog.returnValue = "";
-  dialog.showModal();
-  input.select();
-  dialog.addEventListener("close", () => {
-    if (dialog.returnValue === "yes" && input.value.trim() && input.value !== step) edit({ op: "rename", step, id: input.value.trim() });
-  }, { once: true });
-}
 
 document.addEventListener("click", event => {
   const button = event.target.closest("[data-menu]");

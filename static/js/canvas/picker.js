@@ -1,8 +1,10 @@
 /* The picker: opens beside a +, is searched and walked by keyboard, and adds what is chosen at that place. */
-import { announce, fragment, nameOf, url } from "hf/canvas/board";
+import { announce, card, fragment, nameOf, url } from "hf/canvas/board";
 import { pasteAt } from "hf/canvas/clipboard";
 import { edit } from "hf/canvas/edits";
 
+const RECENT = "holdfast/recent-steps";
+const KEPT = 5;
 const WIDE = 504;
 const GAP = 20;
 const EDGE = 12;
@@ -15,6 +17,11 @@ export async function openAfter(step) {
   if (button) open(button);
 }
 
+/* Another type for a step, chosen beside its card. */
+export function openInstead(step) {
+  open(card(step).querySelector("[data-menu]"), new URLSearchParams({ replace: step }).toString());
+}
+
 export function placeOf(button) {
   return button.dataset.after ? { after: button.dataset.after } : { parent: button.dataset.parent, lane: button.dataset.lane, index: 0 };
 }
@@ -22,7 +29,7 @@ export function placeOf(button) {
 async function open(button, query = placeQuery(button)) {
   close();
   opener = button;
-  place = "addTrigger" in button.dataset ? null : placeOf(button);
+  place = button.matches(".add") ? placeOf(button) : null;
   button.setAttribute("aria-expanded", "true");
   const html = await fragment(`${url("picker/")}?${query}`);
   if (opener !== button) return;
@@ -59,6 +66,9 @@ function position(picker, button) {
 
 class Picker extends HTMLElement {
   connectedCallback() {
+    this.recent = JSON.parse(localStorage.getItem(RECENT) ?? "[]").filter(type => this.querySelector(`.pick[data-type="${CSS.escape(type)}"]`));
+    const button = this.querySelector('[data-category="recent"]');
+    if (button) button.hidden = !this.recent.length;
     this.addEventListener("input", () => this.#filter());
     this.addEventListener("keydown", this.#key);
     this.addEventListener("click", this.#click);
@@ -77,19 +87,21 @@ class Picker extends HTMLElement {
     for (const pick of this.querySelectorAll(".pick")) {
       const suggested = pick.dataset.category === "";
       if (word) pick.hidden = suggested || !word.split(/\s+/).every(part => pick.dataset.words.includes(part));
+      else if (category === "recent") pick.hidden = suggested || !this.recent.includes(pick.dataset.type);
       else if (category) pick.hidden = pick.dataset.category !== category;
       else pick.hidden = !suggested && often.includes(pick.dataset.type);
     }
-    this.#rank(word);
+    this.#rank(word, category);
     for (const heading of this.querySelectorAll("[data-heading]")) heading.hidden = Boolean(word || category);
     this.querySelector("[data-nothing]").hidden = this.shown.length > 0;
     this.#select(this.shown[0]);
   }
 
   /* What is called so comes before what only mentions it: "ai" finds AI first, and Delay ("wait") last. */
-  #rank(word) {
+  #rank(word, category) {
     this.order ??= [...this.querySelectorAll('.pick:not([data-category=""])')];
     const score = pick => {
+      if (category === "recent" && !word) return this.recent.indexOf(pick.dataset.type);
       const label = pick.querySelector("b").textContent.toLowerCase();
       if (!word || label.startsWith(word)) return 0;
       return pick.dataset.words.split(" ").some(one => one.startsWith(word)) ? 1 : 2;
@@ -144,11 +156,16 @@ class Picker extends HTMLElement {
   #take(pick) {
     if (!pick) return;
     const { type } = pick.dataset;
-    edit(this.hasAttribute("data-triggers") ? { op: "add_trigger", type } : { op: "insert", type, place });
-    announce(`Adding ${pick.querySelector("b").textContent}`);
+    const { replace } = this.dataset;
+    const triggers = this.hasAttribute("data-triggers");
+    if (!triggers) remember(type, this.recent);
+    edit(replace ? { op: "replace_type", step: replace, type } : triggers ? { op: "add_trigger", type } : { op: "insert", type, place });
+    announce(`${replace ? "Changing to" : "Adding"} ${pick.querySelector("b").textContent}`);
     close();
   }
 }
+
+const remember = (type, before) => localStorage.setItem(RECENT, JSON.stringify([type, ...before.filter(one => one !== type)].slice(0, KEPT)));
 
 customElements.define("hf-picker", Picker);
 
