@@ -110,6 +110,7 @@ VIEWS: dict[str, Rule] = {
     "flow_duplicate": BUILDER,
     "flow_delete": BUILDER,
     "flow_pause": BUILDER,
+    "flow_retention": ADMIN,
     "flow_picker": BUILDER,
     "flow_renaming": BUILDER,
     "flow_edit": BUILDER,

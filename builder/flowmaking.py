@@ -50,6 +50,19 @@ def delete_flow(workflow: Workflow, *, user: Any) -> bool:
 
 
 @transaction.atomic
+def keep_runs(workflow: Workflow, days: int | None, *, user: Any) -> bool:
+    """How many days finished runs are kept; 0 for ever, None as the installation does. Whether anything changed."""
+    workflow = Workflow.objects.select_for_update().get(pk=workflow.pk)
+    if workflow.retention_days == days:
+        return False
+    detail = {"days": days, "before": workflow.retention_days}
+    workflow.retention_days = days
+    workflow.save(update_fields=["retention_days"])
+    record("keep_runs", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id, detail=detail)
+    return True
+
+
+@transaction.atomic
 def pause_flow(workflow: Workflow, paused: bool, *, user: Any) -> bool:
     """A paused flow takes no new runs. Whether anything changed."""
     changed = Workflow.objects.filter(pk=workflow.pk).exclude(paused=paused).update(paused=paused)

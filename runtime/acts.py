@@ -129,7 +129,9 @@ def resend(message_id: int, *, user=None) -> bool:
 
 @transaction.atomic
 def rerun(run: Run, *, user=None, version: Version | None = None) -> int:
-    """Start a new run with the same input, on the same version unless another is given. Returns its id."""
+    """Start a new run with the same input, on the same version unless another is given. Returns its id.
+    Raises Run.DoesNotExist."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # which retention may just be taking away
     started = start(
         version or run.version, trigger_key=run.trigger_key, input=run.input, user=user, test=run.test, rerun_of=run
     )

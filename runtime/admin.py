@@ -183,7 +183,7 @@ class OutboxAdmin(ReadOnly):
 
 @admin.register(Workflow)
 class WorkflowAdmin(ReadOnly):
-    list_display = ("name", "team", "live_version", "paused", "created_at", "deleted_at")
+    list_display = ("name", "team", "live_version", "paused", "retention_days", "created_at", "deleted_at")
     list_select_related = ("team", "live_version")
     search_fields = ("pk",)
 

@@ -83,7 +83,9 @@ def decide(
     if answer == "approve" and user is not None and approval.rules.get("starter") == user.pk:
         return DecisionOutcome("own")
     waits.lock(approval.run_id)
-    wait = Wait.objects.get(pk=approval.pk)
+    wait = Wait.objects.filter(pk=approval.pk).first()
+    if wait is None:
+        return DecisionOutcome("ended")  # and kept no longer
     approval.refresh_from_db(fields=["stage"])
     recipient = recipient or approver(approval, user)
     if standing := _standing(approval, wait, recipient):

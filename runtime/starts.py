@@ -56,8 +56,11 @@ def start(
     # Looked up first, since a refused insert has used up a number. Of two that look at once, the unique index refuses one.
     if idempotency_key is not None and (run := earlier.first()):
         return _same(run, input_hash)
-    rows = insert_runs(version, [(input, idempotency_key, input_hash)], trigger_key, user, test, rerun_of)
-    return Started(rows[0][0], True) if rows else _same(earlier.get(), input_hash)
+    while True:
+        if rows := insert_runs(version, [(input, idempotency_key, input_hash)], trigger_key, user, test, rerun_of):
+            return Started(rows[0][0], True)
+        if run := earlier.first():  # else retention took it away in between, and the key is free
+            return _same(run, input_hash)
 
 
 def _same(run: Run, input_hash: str) -> Started:

@@ -31,6 +31,7 @@ from .journal import Journal
 from .leases import LeaseKeeper
 from .net.pools import close as close_pools
 from .outbox import send_due
+from .retention import delete_batch
 from .schedules import fire_due
 from .steps import step_types
 from .watching import Watching
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction, OSError)
 LAST_WORDS_SECONDS = 2.0
 """How long the end of a worker waits for a database that is away. What it could not write is found by its leases' end."""
+RETENTION_SECONDS = 60.0
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
@@ -81,7 +83,7 @@ class Worker:
         journal.add_done_callback(_end_without_journal)
         duties = [asyncio.create_task(self._keep(duty)) for duty in
                   (self.watching.beat, self.watching.listen, self.watching.watch, self.housekeeping.run,
-                   self._post, self._fire, self._ask_again)]
+                   self._post, self._fire, self._ask_again, self._retire)]
         try:
             await self._keep(self.claiming.run)
             await self._drain()
@@ -200,7 +202,6 @@ class Worker:
                     await fire_due(connection)
                 await asyncio.sleep(1)
 
-
     async def _ask_again(self) -> None:
         """Remind of approvals that nobody answers, and ask others."""
         async with await connect("holdfast approvals") as connection:
@@ -208,6 +209,14 @@ class Worker:
                 if not self.stopping():
                     await ask_again(connection)
                 await asyncio.sleep(1)
+
+    async def _retire(self) -> None:
+        """Delete runs that ended long ago: a batch a second while there are any, else a look now and then."""
+        while True:
+            async with await connect("holdfast retention") as connection:
+                while not self.stopping() and (await delete_batch(connection)).deleted:
+                    await asyncio.sleep(1)
+            await asyncio.sleep(RETENTION_SECONDS)
 
 
 async def _rows(reader: psycopg.AsyncConnection, sql: str, parameters: Any) -> list[tuple]:

@@ -32,6 +32,7 @@ from ..models import Draft
 from ..panel import Panel, panel_for
 from ..picker import picks, suggested_after, suggested_instead
 from ..renaming import rename_preview
+from .keeping import kept_context
 
 TABS = ("setup", "safety", "test")
 
@@ -249,6 +250,7 @@ def _context(request: HttpRequest, board: Board) -> dict[str, Any]:
         "readonly": not may_edit,
         "may_edit": may_edit,
         "may_run": can(request.user, Role.OPERATOR, board.workflow.team),
+        **kept_context(request, board.workflow),
         "section": "flows",
     }
 

@@ -56,6 +56,8 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["workflow", "-id"], name="run_workflow"),
             models.Index(fields=["state", "-id"], condition=~Q(state="succeeded"), name="run_state_id"),
+            models.Index(fields=["workflow", "ended_at"], condition=Q(ended_at__isnull=False), name="run_ended_at"),
+            models.Index(fields=["rerun_of"], condition=Q(rerun_of__isnull=False), name="run_rerun_of"),
         ]
 
     def __str__(self) -> str:

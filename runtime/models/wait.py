@@ -119,7 +119,7 @@ class Recipient(models.Model):
 
 
 class Decision(models.Model):
-    """One person's answer, kept for ever."""
+    """One person's answer, kept as long as its run."""
 
     approval = models.ForeignKey(Approval, models.CASCADE, related_name="decisions")
     recipient = models.ForeignKey(Recipient, models.PROTECT, null=True, blank=True, related_name="+")

@@ -17,6 +17,8 @@ class Workflow(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     deleted_at = models.DateTimeField(null=True, blank=True)
+    retention_days = models.PositiveIntegerField("days that finished runs are kept", null=True, blank=True)
+    """Null: as HOLDFAST_RETENTION_DAYS says. 0: for ever."""
 
     class Meta:
         db_table = "workflow"

@@ -12,7 +12,7 @@ from django.urls import reverse
 from builder import drafts, examples, flowlist
 from builder.flowmaking import make_flow
 from runtime.definition import check
-from runtime.models import Role, Run, Team, Trigger, Workflow
+from runtime.models import AuditEntry, Role, Run, Team, Trigger, Workflow
 from runtime.publish import publish
 from runtime.starts import start
 from tests.builder.test_canvas import person
@@ -189,3 +189,23 @@ def test_an_example_that_somebody_renamed_or_deleted_does_not_come_back(team, bu
     Workflow.objects.filter(pk=first.pk).update(name="Mine now")
     builder.post(reverse("flow_delete", args=[second.pk]))
     assert examples.load(team) == "already there"
+
+
+def test_an_administrator_says_how_long_runs_are_kept_and_others_see_it(team, builder):
+    flow = make_flow(team, "Leads", user=None)
+    admin, url = person(team, Role.ADMIN, "ada"), reverse("flow_retention", args=[flow.pk])
+    panel = reverse("flow_panel", args=[flow.pk]) + "?settings"
+    for typed, kept in (("30", 30), ("0", 0), ("", None)):
+        assert b"Saved." in admin.post(url, {"days": typed}).content
+        flow.refresh_from_db()
+        assert flow.retention_days == kept
+        shown = admin.get(panel).content.decode()
+        assert f'name="days" inputmode="numeric" maxlength="5" autocomplete="off" value="{typed}"' in shown
+    assert AuditEntry.objects.filter(action="keep_runs").count() == 3
+    for typed in ("-1", "1.5", "many", "99999", "٣"):
+        refused = admin.post(url, {"days": typed}).content.decode()
+        assert "Write a whole number of days" in refused and f'value="{typed}"' in refused
+    assert builder.post(url, {"days": "1"}).status_code in (403, 404)
+    assert "An administrator of the team can change it" in builder.get(panel).content.decode()
+    flow.refresh_from_db()
+    assert flow.retention_days is None

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from builder import access, runlist
 from runtime import acts
 from runtime.jsonvalues import BadJson, loads_strict
-from runtime.models import Wait
+from runtime.models import Run, Wait
 from runtime.states import WaitKind
 
 LARGEST_OUTPUT = 1 << 20
@@ -45,8 +45,12 @@ def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
     run = access.get_run(request.user, run_id, access.OPERATOR)
+    try:
+        again = acts.rerun(run, user=request.user)
+    except Run.DoesNotExist:
+        raise Http404("The run is kept no longer.") from None
     messages.success(request, f"Started with the input of run {run.pk:,}.")
-    return redirect("run", acts.rerun(run, user=request.user))
+    return redirect("run", again)
 
 
 @require_POST

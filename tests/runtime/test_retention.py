@@ -1,0 +1,382 @@
+"""Finished runs go when they are old, with all that they left; unfinished ones never do, whoever comes at that instant."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from runtime import acts, approvals, retention, waits
+from runtime.database import connect
+from runtime.models import Approval, AuditEntry, OutboxMessage, Run
+from runtime.starts import start
+from tests.runtime.engine import at_once, eventually
+
+TABLES = ("step_result", "attempt", "log_line", "wait", "signal", "approval", "outbox", "frame", "frame_chunk", "frame_value")
+EVERYTHING = [
+    {"id": "each", "type": "loop", "config": {"items": "[1, 2]", "collect": "loop.item"}, "steps": [{"id": "call", "type": "probe"}]},
+    {"id": "reply", "type": "callback"},
+    {"id": "ok", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "?"}},
+    {"id": "told", "type": "email", "config": {"to": ["lee@example.com"], "subject": "Hello", "body": "Hello"}},
+]
+FAILS = [
+    {"id": "both", "type": "parallel", "branches": [
+        {"id": "a", "steps": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False}}]},
+        {"id": "b", "steps": [{"id": "reply", "type": "callback"}]}]},
+]  # fmt: skip
+
+
+def delete(*, wait: bool = False) -> retention.Batch:
+    async def batch() -> retention.Batch:
+        async with await connect() as own:
+            return await retention.delete_batch(own, wait=wait)
+
+    return asyncio.run(batch())
+
+
+def delete_all() -> int:
+    deleted = 0
+    while batch := delete().deleted:
+        deleted += batch
+    return deleted
+
+
+def keep(version: Any, days: int | None) -> None:
+    version.workflow.retention_days = days
+    version.workflow.save(update_fields=["retention_days"])
+
+
+def left_of(engine, run: int) -> dict[str, int]:
+    """How many rows of the run there are, by table."""
+    counts = {table: engine.sql(f"select count(*) from {table} where run_id = %s", run)[0][0] for table in TABLES}
+    for table in ("recipient", "decision"):
+        counts[table] = engine.sql(
+            f"select count(*) from {table} where approval_id in (select wait_id from approval where run_id = %s)", run
+        )[0][0]
+    return counts | {"run": Run.objects.filter(pk=run).count()}
+
+
+@pytest.fixture
+def failed(engine, clock) -> int:
+    """A run that failed three days ago, of a flow that keeps its runs for two."""
+    version = engine.publish(FAILS)
+    keep(version, 2)
+    run = engine.start(version)
+    worker = engine.worker()
+    engine.ends(run, "failed")
+    worker.kill()
+    clock.advance(days=3)
+    return run
+
+
+def test_a_run_goes_with_all_that_it_left_when_it_is_old_and_no_sooner(engine, clock):
+    version = engine.publish(EVERYTHING)
+    keep(version, 30)
+    run = engine.start(version, idempotency_key="once")
+    worker = engine.worker()
+    engine.drive(clock, [run], lambda: engine.state(run) == "succeeded")
+    eventually(lambda: not OutboxMessage.objects.exclude(state="sent").exists())
+    worker.kill()
+    again = acts.rerun(Run.objects.get(pk=run))
+    acts.cancel(again)
+    before = left_of(engine, run)
+    assert {table for table, rows in before.items() if not rows} <= {"frame"}, before
+    clock.advance(days=29, hours=23)
+    assert delete() == retention.Batch(0, 0)
+    engine.sql("update run set ended_at = ended_at + interval '1 day' where id = %s", again)
+    clock.advance(hours=2)
+    assert delete() == retention.Batch(1, 1)
+    assert set(left_of(engine, run).values()) == {0}
+    assert Run.objects.get(pk=again).rerun_of_id is None
+    assert AuditEntry.objects.filter(subject=f"run:{run}", action="approve").exists(), "the audit trail stays"
+
+
+def test_who_keeps_for_how_long(engine, clock, settings):
+    settings.HOLDFAST_RETENTION_DAYS = 10
+    versions = {days: engine.publish([{"id": "x", "type": "set", "config": {"values": {}}}]) for days in (None, 0, 5, 20)}
+    runs = {}
+    for days, version in versions.items():
+        keep(version, days)
+        runs[days] = engine.start(version)
+    worker = engine.worker()
+    for run in runs.values():
+        engine.ends(run)
+    worker.kill()
+    for days, gone in ((6, {5}), (5, {None, 5}), (10, {None, 5, 20}), (9999, {None, 5, 20})):
+        clock.advance(days=days)
+        delete_all()
+        assert {days for days, run in runs.items() if not Run.objects.filter(pk=run).exists()} == gone
+    settings.HOLDFAST_RETENTION_DAYS = 0
+    keep(versions[0], None)
+    assert delete_all() == 0, "nothing goes unless somebody says so"
+
+
+def test_what_is_unfinished_is_never_touched_however_old(engine, clock):
+    ask = [{"id": "odd", "type": "probe", "on_interrupted": "ask", "config": {"fail": 9, "outcome": "unknown"}}]
+    versions = [engine.publish(steps) for steps in (ask, [{"id": "reply", "type": "callback"}], ask)]
+    runs = [engine.start(version) for version in versions]
+    worker = engine.worker()
+    engine.wait(runs[0], "odd", "person")
+    engine.parked(runs[1])
+    worker.kill()
+    for version in versions:
+        keep(version, 1)
+    clock.advance(days=4000)
+    before = [left_of(engine, run) for run in runs]
+    assert delete_all() == 0 and [left_of(engine, run) for run in runs] == before
+
+
+def test_a_mail_that_is_still_to_go_keeps_its_run(engine, clock):
+    version = engine.publish(EVERYTHING[3:])
+    keep(version, 1)
+    run = engine.start(version)
+    worker = engine.worker()
+    engine.ends(run)
+    eventually(lambda: OutboxMessage.objects.filter(state="sent").exists())
+    worker.kill()
+    engine.sql("update outbox set state = 'queued', due_at = holdfast_now() + interval '9 days'")
+    clock.advance(days=3)
+    assert delete_all() == 0
+    engine.sql("update outbox set state = 'failed', error = 'Never.'")
+    assert delete_all() == 1
+
+
+def test_a_history_outlives_its_flows_deletion(engine, clock):
+    from builder.flowmaking import delete_flow
+
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    keep(version, 30)
+    run = engine.start(version)
+    worker = engine.worker()
+    engine.ends(run)
+    worker.kill()
+    assert delete_flow(version.workflow, user=None)
+    clock.advance(days=29)
+    assert delete_all() == 0 and engine.results(run) and engine.log(run)
+    clock.advance(days=2)
+    assert delete_all() == 1
+
+
+def test_batches_are_small_and_a_run_is_never_divided(engine, monkeypatch):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    keep(version, 1)
+    engine.sql(
+        """insert into run (workflow_id, version_id, trigger_key, input_hash, input, state, title, test, created_at, ended_at)
+           select %s, %s, 'api', '', '{}', 'succeeded', '', false, now(), now() - interval '9 days' + n * interval '1 second'
+           from generate_series(1, 7) n""", version.workflow_id, version.pk,
+    )  # fmt: skip
+    runs = list(Run.objects.order_by("pk").values_list("pk", flat=True))
+    engine.sql("insert into log_line (run_id, path, at, level, text) select id, '', now(), 'info', 'x' from run, generate_series(1, 10)")
+    monkeypatch.setattr(retention, "BATCH_ROWS", 25)
+    monkeypatch.setattr(retention, "BATCH_RUNS", 4)
+    assert delete() == retention.Batch(4, 2), "two of ten lines each fit into twenty-five"
+    assert list(Run.objects.order_by("pk").values_list("pk", flat=True)) == runs[2:], "the oldest first"
+    monkeypatch.setattr(retention, "BATCH_ROWS", 5)
+    assert delete().deleted == 1
+    monkeypatch.setattr(retention, "BATCH_ROWS", 1000)
+    assert [delete().deleted for _ in range(2)] == [4, 0]
+
+
+def test_the_command_shows_how_it_goes_and_the_dry_run_deletes_nothing(engine, monkeypatch):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    keep(version, 1)
+    engine.sql(
+        """insert into run (workflow_id, version_id, trigger_key, input_hash, input, state, title, test, created_at, ended_at)
+           select %s, %s, 'api', '', '{}', 'failed', '', false, now(), now() - interval '9 days' from generate_series(1, 5)""",
+        version.workflow_id, version.pk,
+    )  # fmt: skip
+    monkeypatch.setattr(retention, "BATCH_RUNS", 2)
+    said = StringIO()
+    call_command("retention", dry_run=True, stdout=said)
+    assert said.getvalue() == "5 runs ended longer ago than their flows keep them.\n" and Run.objects.count() == 5
+    call_command("retention", stdout=said)
+    assert said.getvalue().splitlines()[2:] == ["2 of 5 deleted", "4 of 5 deleted", "5 of 5 deleted"]
+    assert not Run.objects.exists()
+
+
+def test_workers_do_it_by_themselves_a_batch_at_a_time(engine):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    keep(version, 1)
+    engine.sql(
+        """insert into run (workflow_id, version_id, trigger_key, input_hash, input, state, title, test, created_at, ended_at)
+           select %s, %s, 'api', '', '{}', 'failed', '', false, now(), now() - interval '9 days' from generate_series(1, 60)""",
+        version.workflow_id, version.pk,
+    )  # fmt: skip
+    workers = [engine.worker() for _ in range(2)]
+    eventually(lambda: not Run.objects.exists())
+    told = "".join(worker.log.read_text() for worker in workers)
+    assert "50 runs that ended long ago were deleted" in told and "10 runs that ended" in told
+
+
+def test_finding_what_is_old_reads_no_more_than_what_is_old(engine):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    keep(version, 30)
+    engine.sql(
+        """insert into run (workflow_id, version_id, trigger_key, input_hash, input, state, title, test, created_at, ended_at)
+           select %s, %s, 'api', '', '{}', 'succeeded', '', false, now(), now() - n * interval '1 minute'
+           from generate_series(1, 20000) n""", version.workflow_id, version.pk,
+    )  # fmt: skip
+    engine.sql("analyze run")
+    explain = "explain (analyze, buffers, format json) "
+    with connection.cursor() as cursor:
+        cursor.execute(explain + retention.OLD, {"usual": 0, "limit": 50})
+        plan = cursor.fetchone()[0]
+        cursor.execute(explain + "select from run where rerun_of_id = any(array[1, 2, 3]::bigint[])")
+        reruns = cursor.fetchone()[0]
+    for found in (plan, reruns):
+        found = json.loads(found) if isinstance(found, str) else found
+        assert found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"] < 20
+
+
+# Races. A batch is held up in its middle by a lock on a mail of its run: it has locked the run and deleted nothing yet.
+
+
+@contextmanager
+def batch_in_its_middle(engine, database_url: str, run: int):
+    OutboxMessage.objects.create(run_id=run, kind="email", recipient="lee@example.com", message_id="<1@x>", payload={}, state="sent")
+    with (
+        psycopg.connect(database_url) as holder,
+        psycopg.connect(database_url, autocommit=True) as sees,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        holder.execute("select from outbox where run_id = %s for update", [run])
+        batch = thread.submit(delete)
+        try:
+            eventually(lambda: sees.execute(STUCK, ["holdfast", "select run_id, state from outbox%"]).fetchone() or batch.done())
+            assert not batch.done()
+            yield batch, holder, sees
+        finally:
+            holder.rollback()
+
+
+STUCK = """select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+           and application_name = %s and query like %s"""
+ANY_STUCK = """select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+               and application_name <> 'holdfast'"""
+
+
+def beside(engine, database_url: str, run: int, act: Callable[[], Any]) -> tuple[Any, retention.Batch]:
+    """Do something to a run while a batch that has locked it is under way. Returns what each of the two returned."""
+    with batch_in_its_middle(engine, database_url, run) as (batch, holder, sees), ThreadPoolExecutor(1) as thread:
+        acting: Future = thread.submit(lambda: at_once(act)[0])
+        eventually(lambda: sees.execute(ANY_STUCK).fetchone() or acting.done())
+        holder.commit()
+        return acting.result(), batch.result()
+
+
+def test_a_requeue_that_comes_during_a_batch_finds_no_run(engine, database_url, failed):
+    told, batch = beside(engine, database_url, failed, lambda: acts.requeue(failed))
+    assert (told, batch.deleted) == (False, 1) and set(left_of(engine, failed).values()) == {0}
+
+
+def test_a_requeue_that_came_first_keeps_its_run(engine, database_url, failed):
+    before = left_of(engine, failed)
+    with ThreadPoolExecutor(1) as thread, transaction.atomic():
+        assert acts.requeue(failed)
+        assert thread.submit(delete).result() == retention.Batch(1, 0), "it does not wait for it either"
+    assert delete_all() == 0
+    assert engine.state(failed) == "open" and left_of(engine, failed) == before | {"log_line": before["log_line"] + 1}
+    engine.release("healed")
+    engine.worker()
+    waits.signal(failed, "both/b/reply", None, "1")
+    engine.ends(failed)
+
+
+def test_a_signal_that_comes_during_a_batch_leaves_nothing_behind(engine, database_url, failed):
+    told, batch = beside(engine, database_url, failed, lambda: waits.signal(failed, "both/b/reply", "x", "1"))
+    assert (told, batch.deleted) == (False, 1) and set(left_of(engine, failed).values()) == {0}
+
+
+def test_a_signal_that_came_first_is_not_torn_from_its_run(engine, failed):
+    with ThreadPoolExecutor(1) as thread, transaction.atomic():
+        assert waits.signal(failed, "both/b/reply", "x", "1")
+        assert thread.submit(delete).result().deleted == 0
+    assert delete_all() == 1 and set(left_of(engine, failed).values()) == {0}
+
+
+def test_a_rerun_that_comes_during_a_batch_starts_nothing(engine, database_url, failed):
+    run = Run.objects.get(pk=failed)
+    told, batch = beside(engine, database_url, failed, lambda: acts.rerun(run))
+    assert isinstance(told, Run.DoesNotExist) and batch.deleted == 1
+    assert not Run.objects.exists()
+
+
+def test_a_mail_that_is_sent_again_during_a_batch_keeps_its_run(engine, database_url, failed):
+    with batch_in_its_middle(engine, database_url, failed) as (batch, holder, _):
+        holder.execute("update outbox set state = 'queued', due_at = holdfast_now(), attempts = 0 where run_id = %s", [failed])
+        holder.commit()
+        assert batch.result() == retention.Batch(1, 0)
+    assert left_of(engine, failed)["outbox"] == 1
+
+
+def test_a_start_with_the_key_of_a_run_that_is_just_going_gives_that_run_or_a_new_one(engine, clock):
+    """Never an error, never a key without a run: twenty times at one instant with the batch that takes the old one away."""
+    version = engine.publish([{"id": "x", "type": "set", "config": {"values": {}}}])
+    keep(version, 1)
+    worker = engine.worker()
+    runs = [engine.start(version, idempotency_key=f"key-{n}", input_hash="h") for n in range(20)]
+    for run in runs:
+        engine.ends(run)
+    worker.kill()
+    clock.advance(days=2)
+    once = [lambda n=n: start(version, trigger_key="api", input={}, idempotency_key=f"key-{n}", input_hash="h") for n in range(20)]
+    batch, *started = at_once(delete, *once)
+    assert batch.deleted > 0
+    for run, one in zip(runs, started, strict=True):
+        assert one.created != (one.run_id == run), one
+    delete_all()
+    again = [one() for one in once]
+    for one, other in zip(started, again, strict=True):
+        assert other.created != one.created and Run.objects.filter(pk=other.run_id, state="open").exists()
+
+
+def test_a_key_whose_run_goes_between_two_looks_is_free_again(engine, database_url):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    with (
+        psycopg.connect(database_url) as other,
+        psycopg.connect(database_url) as deleter,
+        psycopg.connect(database_url, autocommit=True) as sees,
+        ThreadPoolExecutor(2) as thread,
+    ):
+        waiting = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like %s"
+        other.execute(
+            """insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
+                                created_at, ended_at) values (%s, %s, 'api', 'k', '', '{}', 'failed', '', false, now(), now())""",
+            [version.workflow_id, version.pk],
+        )
+        key = {"trigger_key": "api", "input": {}, "idempotency_key": "k"}
+        starting = thread.submit(lambda: at_once(lambda: start(version, **key))[0])
+        eventually(lambda: sees.execute(waiting, ["%insert into run%"]).fetchone())
+        locking = thread.submit(deleter.execute, "lock table run in access exclusive mode")
+        eventually(lambda: sees.execute(waiting, ["lock table%"]).fetchone())
+        other.commit()
+        locking.result()
+        deleter.execute("delete from run where idempotency_key = 'k'")
+        deleter.commit()
+        started = starting.result()
+    assert started.created and Run.objects.get().pk == started.run_id
+
+
+def test_an_answer_to_an_approval_that_is_kept_no_longer_is_too_late(engine, clock):
+    version = engine.publish(EVERYTHING[2:3])
+    keep(version, 1)
+    run = engine.start(version)
+    worker = engine.worker()
+    engine.wait(run, "ok")
+    question = Approval.objects.get(run_id=run)
+    recipient = question.recipients.get()
+    acts.cancel(run)
+    eventually(lambda: not OutboxMessage.objects.exclude(state="sent").exists())
+    worker.kill()
+    clock.advance(days=2)
+    assert delete_all() == 1
+    assert approvals.decide(question, "approve", recipient=recipient).state == "ended"
