@@ -3,13 +3,15 @@
 
 PYTHON ?= python3
 ARGS ?=
+MINUTES ?= 60
+SEED ?=
 JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
 INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
-.PHONY: up test bench browser lock upgrade sbom audit clean venv packages test-packages
+.PHONY: up test fuzz bench browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -48,6 +50,10 @@ lock upgrade: LOCK := .venv-lock
 lock upgrade:
 	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) && $(LOCK)/bin/pip install --quiet uv; }
 	@$(LOCK)/bin/python tests/lock.py $(if $(filter upgrade,$@),--upgrade)
+
+# Many more examples for the property tests, until the time is over or something is found.
+fuzz: test-packages
+	@$(RUN) tests/fuzz.py $(MINUTES) $(SEED)
 
 # What is installed to run Holdfast, as a CycloneDX document on standard output.
 sbom:

@@ -31,7 +31,7 @@ for folder in (DATA, SCRATCH):
     folder.chmod(0o711)  # the database's user passes through when we are root
 for name in list(os.environ):
     if name in ("DATABASE_URL", "SECRET_KEY", "EMAIL_URL", "PORT") or name.startswith("HOLDFAST_"):
-        if name not in ("HOLDFAST_BROWSER", "HOLDFAST_TEST_FSYNC"):
+        if name not in ("HOLDFAST_BROWSER", "HOLDFAST_TEST_FSYNC", "HOLDFAST_FUZZ"):
             del os.environ[name]
 os.environ.update(
     DJANGO_SETTINGS_MODULE="builder.settings",

@@ -3,11 +3,12 @@
 import json
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.expressions import ExpressionError, compile, compile_template, compile_value
 from runtime.expressions.functions import FUNCTIONS, NAMESPACES
+from tests.examples import examples
 
 WORDS = """
 a b steps output x 0 1 -1 2.5 5u 'a' "é" b'x' r'\\' true false null in has ( ) [ ] { } . , : ? ! - + * / % < >
@@ -108,7 +109,7 @@ def is_json(value):
     return value is None or kind in (bool, str)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.text(max_size=60)
     | st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
@@ -123,7 +124,7 @@ def test_any_text_is_compiled_or_refused(text):
             assert error.position is None or 1 <= error.position <= len(text) + 1
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(expressions, names)
 def test_any_expression_gives_json_or_an_expression_error(source, values):
     try:
@@ -135,7 +136,7 @@ def test_any_expression_gives_json_or_an_expression_error(source, values):
     assert is_json(result)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(expressions, expressions, names)
 def test_any_template_gives_text_or_an_expression_error(first, second, values):
     try:
@@ -157,7 +158,7 @@ class Recorder(dict):
         return super().__getitem__(name)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(expressions, names)
 def test_every_name_that_is_read_is_among_the_references(source, values):
     try:
@@ -169,7 +170,7 @@ def test_every_name_that_is_read_is_among_the_references(source, values):
     assert recorder.read <= {path[0] for path in expression.references}
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(expressions, names)
 def test_only_what_is_referenced_is_needed(source, values):
     """With everything else taken out of the data, the answer is the same."""

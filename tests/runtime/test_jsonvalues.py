@@ -6,10 +6,11 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.jsonvalues import DEEPEST, MIB, BadJson, check_json, loads_strict
+from tests.examples import examples
 
 
 def refused(text: str | bytes, **more) -> BadJson:
@@ -132,7 +133,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(values)
 def test_reading_text_and_checking_values_agree(value):
     """What may be stored is the same whether it came as text or was computed."""
