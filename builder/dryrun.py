@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from runtime.definition import find
@@ -80,6 +81,9 @@ class DryContext:
         if name not in self.connections:
             raise StepError(f"There is no connection “{name}” in this team.", field="connection")
         return self.connections[name]
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     async def people(self, name: str) -> list[Person]:
         return [Person(name)]

@@ -61,6 +61,9 @@ class StepContext:
         execution.masker.add(value for value in connection.secret.values() if isinstance(value, str))
         return connection
 
+    def now(self) -> datetime:
+        return self._execution.services.now()
+
     async def people(self, name: str) -> list[Person]:
         return await people.named(self._execution.services, name)
 

@@ -56,9 +56,20 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "email": Layout(first=("to", "subject", "body")),
     "delay": Layout(
-        first=("for", "until", "zone"),
-        either=Either(("for", "until"), ("For a time", "Until a date"), ("1h", "2027-01-15T09:00"), "Wait"),
-        when={"zone": lambda config: config.get("until") is not None},
+        first=("for", "until", "at", "days", "business_days", "then_at", "zone", "calendar"),
+        either=Either(
+            ("for", "until", "at", "business_days"),
+            ("For a time", "Until a date", "A time of day", "Business days"),
+            ("1h", "2027-01-15T09:00", "09:00", 3),
+            "Wait",
+        ),
+        when={
+            "days": lambda config: config.get("at") is not None,
+            "then_at": lambda config: config.get("business_days") is not None,
+            "zone": lambda config: config.get("for") is None,
+            "calendar": lambda config: _by_days(config),
+            "closed": lambda config: _by_days(config) or config.get("at") is not None,
+        },
     ),
     "approval": Layout(
         first=("approvers", "policy", "needed", "expires", "subject", "message", "details", "form"),
@@ -95,6 +106,10 @@ def layout_of(type_: str, specs: list[tuple[str, ConfigField]]) -> Layout:
         return LAYOUTS[type_]
     required = tuple(name for name, spec in specs if spec.required)
     return Layout(first=required or tuple(name for name, _ in specs[:6]))
+
+
+def _by_days(config: Config) -> bool:
+    return config.get("business_days") is not None or config.get("days") == "workdays"
 
 
 def _is_signed(config: Config) -> bool:

@@ -13,6 +13,8 @@ WORDS = {
     "fail": "Fail the step",
     "go_on": "Go on",
     "reject": "Count as rejected",
+    "workdays": "Work days",
+    "every": "Every day",
     "json": "JSON",
     "auto": "JSON or text",
     "standard": "Standard Webhooks",

@@ -172,6 +172,9 @@ class Context(Protocol):
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         """Make the attempt's row durable, and with it everything before. Call the outside only after this returns."""
 
+    def now(self) -> datetime:
+        """Business time."""
+
     async def people(self, name: str) -> list[Person]:
         """Those whom `@account` or `team:name` means. Raises StepError."""
 

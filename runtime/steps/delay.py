@@ -1,18 +1,40 @@
-"""Delay: wait for a length of time, or until an instant. The wait is a row; no process has to live through it."""
+"""Delay: wait for a length of time, until an instant, until a time of day, or for some business days. The wait is a row;
+no process has to live through it.
+
+Times of day are those of the zone's clocks: one that a change of clocks skips moves forward by the gap, one that comes
+twice means the first. Business days leave out weekends, and the public holidays of the calendar that is named.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..durations import parse_duration
 from ..states import WaitKind
+from ..workdays import NoWorkday, after_workdays, check_calendar, is_workday
 from .base import Config, Context, Done, Outcome, Park, StepError, StepType
 from .fields import Duration, Text
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+KINDS = ("for_", "until", "at", "business_days")
+
+
+def _time_of_day(text: str) -> str:
+    if "{{" not in text:
+        parse_time(text)
+    return text
+
+
+def _dates(lines: list[str]) -> list[str]:
+    for line in lines:
+        _date(line)
+    return lines
 
 
 class DelayConfig(Config):
@@ -22,11 +44,31 @@ class DelayConfig(Config):
     until: Text | None = Field(
         None, title="Or until", description="A date and time.", examples=["2027-01-15T09:00", "{{ trigger.body.start }}"]
     )
-    zone: str = Field("UTC", title="Time zone", description="Used where the date and time names none.", examples=["Europe/Berlin"])
+    at: Annotated[Text, AfterValidator(_time_of_day)] | None = Field(
+        None, title="Until", description="The next time that clocks show this.", examples=["09:00"]
+    )
+    days: Literal[("every", "workdays", *WEEKDAYS)] = Field("every", title="On")
+    business_days: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        None, title="Business days", description="From now on; today does not count."
+    )
+    then_at: Annotated[Text, AfterValidator(_time_of_day)] = Field(
+        "", title="At", description="A time of day. When empty, the time at which the step began.", examples=["09:00"]
+    )
+    zone: str = Field("UTC", title="Time zone", description="Whose clocks are meant.", examples=["Europe/Berlin"])
+    calendar: Annotated[str, Field(max_length=20), AfterValidator(check_calendar)] = Field(
+        "", title="Holidays of", description="A country, or a part of one: DE, DE-BY, US-CA.", examples=["DE"]
+    )
+    closed: Annotated[list[str], Field(max_length=400), AfterValidator(_dates)] = Field(
+        default_factory=list, title="Closed on", description="Days of your own, as year-month-day.", examples=[["2027-12-24"]]
+    )
+    jitter: Duration | None = Field(
+        None, title="Spread over", description="Up to so much longer, by chance, so that many do not go on at once.",
+        examples=["10m"],
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def one_kind(self) -> DelayConfig:
-        if (self.for_ is None) == (self.until is None):
+        if sum(getattr(self, name) is not None for name in KINDS) != 1:
             raise ValueError("Say either how long to wait or until when.")
         try:
             ZoneInfo(self.zone)
@@ -46,6 +88,14 @@ def parse_instant(text: str, zone: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+def parse_time(text: str) -> time:
+    """`9:30` -> time. ValueError says what would be right."""
+    hour, _, minute = text.strip().partition(":")
+    if not (hour.isdecimal() and minute.isdecimal() and len(minute) == 2 and int(hour) < 24 and int(minute) < 60):
+        raise ValueError(f"“{text[:20]}” is not a time of day. Write hour and minute, such as 09:30.")
+    return time(int(hour), int(minute))
+
+
 class Delay(StepType):
     type = "delay"
     label = "Delay"
@@ -58,19 +108,76 @@ class Delay(StepType):
     def line(self, config: Mapping[str, Any]) -> str:
         if config.get("for"):
             return f"Delay · {config['for']}"
+        if config.get("at"):
+            return f"Delay · until {config['at']}{_on(str(config.get('days', 'every')))}"
+        if config.get("business_days"):
+            count = config["business_days"]
+            return f"Delay · {count} business day{'' if count == 1 else 's'}"
         return f"Delay · until {config['until']}" if config.get("until") else self.summary
 
     async def run(self, ctx: Context) -> Outcome:
-        wait, until = ctx.config["for"], ctx.config["until"]
+        config = ctx.config
+        field = next(name.strip("_") for name in KINDS if config[name.strip("_")] is not None)
         try:
-            if wait is not None:
-                return Park(WaitKind.TIMER, after=parse_duration(str(wait)))
-            return Park(WaitKind.TIMER, until=parse_instant(str(until), ctx.config["zone"]))
-        except ValueError as wrong:
-            raise StepError(f"{wrong}", field="for" if wait is not None else "until") from None
+            spread = _spread(config["jitter"])
+            if field == "for":
+                return Park(WaitKind.TIMER, after=parse_duration(str(config["for"])) + spread)
+            return Park(WaitKind.TIMER, until=_until(config, field, ctx.now()) + spread)
+        except (ValueError, OverflowError) as wrong:
+            raise StepError(f"{wrong}", field=field) from None
 
     async def resume(self, ctx: Context, outcome: dict[str, Any], data: dict[str, Any]) -> Outcome:
         return Done({"waited_until": outcome.get("at")})
+
+
+def _on(days: str) -> str:
+    return {"every": "", "workdays": " on a work day"}.get(days, f" on {days.capitalize()}")
+
+
+def _until(config: Mapping[str, Any], field: str, now: datetime) -> datetime:
+    zone = ZoneInfo(config["zone"])
+    local = now.astimezone(zone)
+    match field:
+        case "until":
+            return parse_instant(str(config["until"]), config["zone"])
+        case "at":
+            return _next(parse_time(str(config["at"])), local, config)
+    day = after_workdays(local.date(), config["business_days"], config["calendar"], _closed(config))
+    clock = parse_time(str(config["then_at"])) if config["then_at"] else local.time()
+    return datetime.combine(day, clock.replace(tzinfo=None, fold=0), zone).astimezone(UTC)
+
+
+def _next(clock: time, local: datetime, config: Mapping[str, Any]) -> datetime:
+    """The first instant after `local` at which clocks show the time, on a day that fits."""
+    closed = _closed(config)
+    for count in range(3661):
+        day = local.date() + timedelta(days=count)
+        found = datetime.combine(day, clock, local.tzinfo).astimezone(UTC)
+        if found > local and _fits(day, config, closed):
+            return found
+    raise NoWorkday("No such day comes within ten years.")
+
+
+def _fits(day: date, config: Mapping[str, Any], closed: frozenset[date]) -> bool:
+    days = config["days"]
+    if days == "workdays":
+        return is_workday(day, config["calendar"], closed)
+    return day not in closed and days in ("every", WEEKDAYS[day.weekday()])
+
+
+def _closed(config: Mapping[str, Any]) -> frozenset[date]:
+    return frozenset(_date(line) for line in config["closed"])
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"“{text[:20]}” is not a date. Write it as year-month-day, such as 2027-12-24.") from None
+
+
+def _spread(jitter: str | None) -> timedelta:
+    return parse_duration(str(jitter)) * random.random() if jitter else timedelta()
 
 
 STEP = Delay()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from runtime import net
@@ -48,6 +49,7 @@ class MemoryContext:
     masker: Masker = field(default_factory=Masker)
     named: dict[str, list[Person]] = field(default_factory=dict)
     started_by: Person | None = None
+    at: datetime = datetime(2027, 1, 15, 9, 0, tzinfo=UTC)
 
     def evaluate(self, expression: str, **more: Any) -> Any:
         return compile(expression).evaluate({**self.names, **more})
@@ -57,6 +59,9 @@ class MemoryContext:
             raise StepError(f"There is no connection “{name}”.", field="connection")
         self.masker.add(self.connections[name].secret.values())
         return self.connections[name]
+
+    def now(self) -> datetime:
+        return self.at
 
     async def people(self, name: str) -> list[Person]:
         return self.named[name]
