@@ -147,6 +147,7 @@ VIEWS: dict[str, Rule] = {
     "api:requeue_run": OPERATOR,
     "api:list_approvals": SIGNED_IN,
     "api:decide_approval": SIGNED_IN,
+    "api:send_signal": OPERATOR,
     # The design system on one page
     "gallery": SUPERUSER,
     # Django's admin knows no teams

@@ -310,13 +310,14 @@ class Execution:
         if not rows:
             raise StaleClaim
         registering, parked = self.registering, list(self.parked)
-        resolved = await self.services.query(
-            "select id, outcome from wait where id = any(%s) and state = %s", [parked, WaitState.RESOLVED]
-        )
+        found = await self.services.query("select id, state, outcome, due_at from wait where id = any(%s)", [parked])
         if not registering:
             self.claim.wakes = rows[0][0]
-        for wait_id, outcome in resolved:
-            self.wake(wait_id, outcome)
+        for wait_id, state, outcome, due_at in found:
+            if state == WaitState.RESOLVED:
+                self.wake(wait_id, outcome)
+            elif wait_id in self.parked:
+                self.parked[wait_id].due_at = due_at
 
     async def resolve_due(self) -> None:
         """Resolve the waits whose time has come while a sibling lane keeps the run here."""

@@ -16,9 +16,9 @@ from .expressions import ExpressionError
 from .journal import Refused, Row, StaleClaim
 from .loops import run_loop
 from .mail_rows import mail_row, question_rows
-from .memory import FrameState, Result
+from .memory import FrameState, PastWait, Result
 from .plan import Node
-from .states import AttemptOutcome, RunState, StepState, WaitKind
+from .states import AttemptOutcome, RunState, StepState, WaitKind, WaitState
 from .step_context import StepContext
 from .steps.base import Done, Park, StepError, Stop
 
@@ -220,6 +220,7 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
     try:
         if own is not None:
             ctx.render()
+            await _take_named(execution, own)
             outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
         elif ctx.node.step.outside:
             outcome = await call(execution, ctx, group)
@@ -228,6 +229,7 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
             outcome = await ctx.node.step.run(ctx)
         while isinstance(outcome, Park):
             own = await _park(execution, ctx, outcome, own.n + 1 if own else 1)
+            await _take_named(execution, own)
             outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
     except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped, Unstorable):
         raise
@@ -261,6 +263,20 @@ async def _park(execution: Execution, ctx: StepContext, park: Park, n: int):
         )
     except Unstorable as wrong:
         raise StepError(str(wrong)) from None
+
+
+async def _take_named(execution: Execution, own: PastWait) -> None:
+    """Take a signal of the wait's name and key that came early. Only now that the wait is there for the sender to see."""
+    if own.state == WaitState.RESOLVED or not own.data.get("signal"):
+        return
+    execution.registering += 1
+    try:
+        row = ("named", (execution.run.id, own.id, execution.plan.team_id, own.data["signal"], own.data["key"]))
+        for name, *returned in await execution.commit(row):
+            if name == "named" and returned[0] == own.id:
+                own.state, own.outcome = WaitState.RESOLVED, returned[1]
+    finally:
+        execution.registering -= 1  # the caller parks before anybody else gets a turn
 
 
 def _success(execution: Execution, ctx: StepContext, done: Done) -> tuple[list[Row], Result]:

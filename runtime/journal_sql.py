@@ -149,6 +149,25 @@ update wait w set state = 'resolved', resolved_at = holdfast_now(),
 from kept where w.id = kept.wait_id returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, path) on w.run_id = r.run_id and w.path = r.path
 where w.kind = 'callback' and w.state = 'resolved'"""),
+    # A callback takes the signal of its name and key that came before it. Its wait is committed already.
+    "named": Statement("bigint bigint bigint text text", """
+with kept as (
+    select distinct on (s.id) s.id, w.id as wait_id from {rows} as r(run_id, wait_id, team_id, name, key)
+    join wait w on w.id = r.wait_id and w.state = 'open'
+    join lateral (
+        select id from named_signal s where s.team_id = r.team_id and s.name = r.name and s.key = r.key and s.wait_id is null
+        order by id limit 1
+    ) s on true
+    order by s.id, w.id
+), taken as (
+    update named_signal s set wait_id = kept.wait_id from kept where s.id = kept.id and s.wait_id is null
+    returning s.wait_id, s.payload
+)
+update wait w set state = 'resolved', resolved_at = holdfast_now(),
+    outcome = json_build_object('by', 'signal', 'payload', taken.payload)
+from taken where w.id = taken.wait_id and w.state = 'open' returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, team_id, name, key) on w.id = r.wait_id
+where w.state = 'resolved'"""),
     # The question of an approval.
     "approval": Statement("bigint text text int int text text text text text text int text text float8", """
 insert into approval

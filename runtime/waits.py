@@ -7,11 +7,16 @@ the wait, or is stored before the wait is registered and found by it.
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection, transaction
 
+from .audit import record
+from .clock import business_now
 from .doorbell import ring_after_commit
+from .models import LogLine, Run, Wait
+from .states import WaitKind, WaitState
 
 # The run's only lock. No row: the run has ended.
 LOCK = "select state from dispatch where run_id = %s for no key update"
@@ -43,6 +48,10 @@ KEPT_FOR_OPEN = """
 select distinct on (w.id) w.id, s.id, s.payload::text from wait w join signal s on s.run_id = w.run_id and s.path = w.path
 where w.run_id = %s and w.kind = 'callback' and w.state = 'open' and s.wait_id is null order by w.id, s.id
 """
+
+
+TIMED = (WaitKind.TIMER, WaitKind.RETRY, WaitKind.APPROVAL, WaitKind.CALLBACK)
+"""Waits that end by themselves: people may end them earlier or later."""
 
 
 class TooManySignals(Exception):
@@ -103,6 +112,48 @@ def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
         if waiting and resolve_locked(waiting[0], {"by": "signal", "payload": payload}):
             cursor.execute("update signal set wait_id = %s where id = %s", [waiting[0], kept[0]])
     return True
+
+
+@transaction.atomic
+def fire(wait_id: int, *, user: Any = None) -> bool:
+    """Let a wait end now, as if its time had come: a delay is over, a retry begins, a question or a callback expires.
+    False: it is open no more, or is one that only a person's word ends."""
+    wait = _open(wait_id, TIMED)
+    if wait is None or not resolve_locked(wait_id, {"by": "due", "at": business_now().isoformat(), "who": str(user or "")}):
+        return False
+    _told(wait, "fire", f"Ended the wait early{_by(user)}.", user)
+    return True
+
+
+@transaction.atomic
+def extend(wait_id: int, due_at: datetime, *, user: Any = None) -> bool:
+    """Move the time at which a wait ends, to later or earlier. False: it is open no more, or has none."""
+    wait = _open(wait_id, TIMED)
+    if wait is None:
+        return False
+    wait.due_at = due_at
+    wait.save(update_fields=["due_at"])
+    wake(wait.run_id)  # whoever holds it learns the time; else it is claimed, and released until then
+    _told(wait, "extend", f"Moved the end of the wait to {due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC{_by(user)}.", user)
+    return True
+
+
+def _open(wait_id: int, kinds: tuple[WaitKind, ...]) -> Wait | None:
+    """The wait, if it is open, under its run's lock."""
+    run_id = Wait.objects.filter(pk=wait_id).values_list("run_id", flat=True).first()
+    if run_id is None or lock(run_id) is None:
+        return None
+    return Wait.objects.filter(pk=wait_id, state=WaitState.OPEN, kind__in=kinds).first()
+
+
+def _told(wait: Wait, action: str, text: str, user: Any) -> None:
+    LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=text)
+    team = Run.objects.filter(pk=wait.run_id).values_list("workflow__team_id", flat=True).first()
+    record(action, f"run:{wait.run_id}", actor=user, team_id=team, detail={"path": wait.path, "wait": wait.pk})
+
+
+def _by(user: Any) -> str:
+    return f" by {user}" if user else ""
 
 
 def hand_over(run_id: int) -> None:

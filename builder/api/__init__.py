@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ninja import NinjaAPI
 
-from . import account, approvals, runs, workflows
+from . import account, approvals, runs, signals, workflows
 from .auth import nobody
 from .errors import add_handlers
 from .reading import StrictParser
@@ -33,3 +33,4 @@ api.add_router("", account.router, tags=["Account"])
 api.add_router("", workflows.router, tags=["Workflows"])
 api.add_router("", runs.router, tags=["Runs"])
 api.add_router("", approvals.router, tags=["Approvals"])
+api.add_router("", signals.router, tags=["Signals"])

@@ -208,3 +208,17 @@ class DecidedOut(Schema):
     by: str
     answer: str
     at: datetime
+
+
+class SignalIn(In):
+    name: str = Field(min_length=1, max_length=100, description="As the callback step names it.")
+    key: str = Field(min_length=1, max_length=255, description="Which one is meant, such as an order's number.")
+    payload: Any = Field(None, description="What the step gives as its output.")
+    team: str = Field("", description="The team's name; needed when you are in several.")
+    idempotency_key: str = Field("", max_length=255, description="The same key is the same signal; without one, the same payload.")
+
+
+class SignalOut(Schema):
+    state: Literal["taken", "kept", "before"] = Field(
+        description="taken: a run goes on with it. kept: for the run that will wait for it, 30 days. before: it came before."
+    )

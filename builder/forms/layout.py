@@ -78,7 +78,7 @@ LAYOUTS: dict[str, Layout] = {
             "escalate_to": lambda config: bool(config.get("escalate_after") or config.get("escalate_to")),
         },
     ),
-    "callback": Layout(first=("expires",)),
+    "callback": Layout(first=("expires", "on_expired", "schema")),
     "loop": Layout(
         first=("items", "while", "concurrency", "max", "collect"),
         either=Either(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from typing import Any
 
 from django.db import Error as DatabaseTrouble
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -12,6 +13,10 @@ from django.views.decorators.csrf import csrf_exempt
 
 from builder.bodies import BodyRefused, parse_body, read_body
 from builder.replies import error, missed, try_later
+from runtime.definition import find
+from runtime.models import Run
+from runtime.paths import step_of
+from runtime.steps.callback import unfit
 from runtime.tokens import callback_verified
 from runtime.waits import TooManySignals, signal
 
@@ -33,6 +38,8 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
     try:
         body = read_body(request)
         payload = parse_body(body, request.headers.get("Content-Type", "")) if body.strip() else None
+        if wrong := unfit(payload, _schema(run_id, path)):
+            return error(422, f"This does not fit what the flow waits for: {wrong}")
         kept = signal(run_id, path, payload, _dedupe(request, body))
     except BodyRefused as refused:
         return error(refused.status, refused.message)
@@ -42,6 +49,13 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
         log.exception("A callback of run %s could not be taken on, and was answered with 503.", run_id)
         return try_later("This cannot be taken on just now. Send it again.", 10)
     return JsonResponse({"kept": kept}, status=202 if kept else 200)
+
+
+def _schema(run_id: int, path: str) -> dict[str, Any]:
+    """What the step says that has to be sent; it may not have come to its wait yet."""
+    run = Run.objects.select_related("version").only("version__definition").filter(pk=run_id).first()
+    step = find(run.version.definition, step_of(path)) if run else None
+    return ((step or {}).get("config") or {}).get("schema") or {}
 
 
 def _dedupe(request: HttpRequest, body: bytes) -> str:

@@ -39,11 +39,15 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 def read_answer(text: str, value: Any, schema: Mapping[str, Any]) -> Any:
     """The value that the model gave, as JSON or in words, once it fits the schema. Raises BadAnswer."""
     found = _parsed(text) if value is None else value
-    problem = jsonschema.exceptions.best_match(_Validator(schema).iter_errors(found))
-    if problem is not None:
-        place = _place("answer", problem.absolute_path)
-        raise BadAnswer(f"The model's answer does not fit the schema at {place}: {excerpt(problem.message, 200)}.")
+    if wrong := misfit(found, schema, "answer"):
+        raise BadAnswer(f"The model's answer does not fit the schema at {wrong}")
     return found
+
+
+def misfit(value: Any, schema: Mapping[str, Any], root: str) -> str:
+    """Where and why a value does not fit a schema, or an empty string: `answer.score: 'x' is not of type 'integer'.`"""
+    problem = jsonschema.exceptions.best_match(_Validator(schema).iter_errors(value))
+    return "" if problem is None else f"{_place(root, problem.absolute_path)}: {excerpt(problem.message, 200)}."
 
 
 def _parsed(text: str) -> Any:

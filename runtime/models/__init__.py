@@ -8,12 +8,12 @@ from .run import Dispatch, Frame, FrameChunk, FrameValue, Run
 from .step import Attempt, LogLine, StepResult
 from .team import Membership, Role, Team
 from .trigger import Trigger
-from .wait import Approval, Decision, Recipient, Signal, Wait
+from .wait import Approval, Decision, NamedSignal, Recipient, Signal, Wait
 from .worker import JournalMark, Worker
 from .workflow import Version, Workflow
 
 __all__ = [
     "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
-    "JournalMark", "LogLine", "Membership", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "Signal", "StepResult", "Team",
-    "Trigger", "Version", "Wait", "Worker", "Workflow",
+    "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "Signal", "StepResult",
+    "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

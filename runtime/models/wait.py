@@ -65,6 +65,22 @@ class Signal(models.Model):
         constraints = [models.UniqueConstraint(fields=["run_id", "path", "dedupe"], name="signal_once")]
 
 
+class NamedSignal(models.Model):
+    """An event for whichever run of the team waits for this name and key (see `runtime.signals`)."""
+
+    team = models.ForeignKey("runtime.Team", models.CASCADE, related_name="+")
+    name = models.CharField(max_length=100)
+    key = models.CharField(max_length=255)
+    dedupe = models.TextField()
+    payload = JsonInOrder(null=True)
+    received_at = models.DateTimeField(db_default=BusinessNow())
+    wait_id = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        db_table = "named_signal"
+        constraints = [models.UniqueConstraint(fields=["team", "name", "key", "dedupe"], name="named_signal_once")]
+
+
 class Approval(models.Model):
     """The question behind an approval wait. `details` is a list of `{"label", "value"}`, `form` a list of fields
     `{"id", "label", "type", "required", "options"}`, `effects` says what each answer causes.

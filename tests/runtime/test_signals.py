@@ -1,0 +1,142 @@
+"""Callbacks by name and key, schemas of what is sent, and what people do to waits. On real workers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from builder.tokens import make_token
+from runtime import signals, waits
+from runtime.models import AuditEntry, Membership, Team, Wait
+from runtime.tokens import callback_url
+from tests.runtime.engine import at_once, eventually
+
+PAID = {"signal": "order_paid", "key": "{{ trigger.body.order }}", "expires": "1d"}
+SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+
+
+def flow(engine, **config):
+    return engine.publish([{"id": "paid", "type": "callback", "config": config}])
+
+
+def team() -> int:
+    return Team.objects.get(name="Engine").pk
+
+
+def test_a_signal_finds_the_run_that_waits_for_its_key(engine):
+    version = flow(engine, **PAID)
+    engine.worker()
+    first, second = engine.start(version, {"order": 17}), engine.start(version, {"order": "18"})
+    engine.parked(first), engine.parked(second)
+    assert signals.send(team(), "order_paid", "18", {"amount": 5}, "a") == "taken"
+    engine.ends(second)
+    assert engine.output(second, "paid") == {"amount": 5} and engine.state(first) == "open"
+    assert signals.send(team(), "order_paid", "18", {"amount": 5}, "a") == "before"
+    assert signals.send(Team.objects.create(name="Others").pk, "order_paid", "17", None, "a") == "kept"
+    assert engine.state(first) == "open"
+    signals.send(team(), "order_paid", "17", None, "a")
+    assert engine.ends(first) and engine.output(first, "paid") is None
+
+
+@pytest.mark.parametrize("failpoint", ["", "journal.after:1", "journal.before:2"])
+def test_a_signal_that_comes_early_is_kept_whatever_dies(engine, failpoint):
+    version = flow(engine, **PAID)
+    assert signals.send(team(), "order_paid", "17", {"amount": 1}, "a") == "kept"
+    assert signals.send(team(), "order_paid", "17", {"amount": 2}, "b") == "kept"
+    run = engine.start(version, {"order": 17})
+    if failpoint:
+        engine.dies(engine.worker(failpoint=failpoint))
+    engine.worker()
+    engine.ends(run)
+    assert engine.output(run, "paid") == {"amount": 1}
+    later = engine.start(version, {"order": 17})
+    engine.ends(later)
+    assert engine.output(later, "paid") == {"amount": 2}
+
+
+def test_signals_and_waits_that_meet_never_miss_each_other(engine):
+    version = flow(engine, **PAID)
+    engine.worker(), engine.worker()
+    runs = [engine.start(version, {"order": n}) for n in range(24)]
+    told = at_once(*[lambda n=n: signals.send(team(), "order_paid", str(n), n, "a") for n in range(24)])
+    assert set(told) <= {"taken", "kept"}
+    for n, run in enumerate(runs):
+        engine.ends(run)
+        assert engine.output(run, "paid") == n
+
+
+def test_the_api_takes_signals_from_operators(engine):
+    version = flow(engine, **PAID)
+    engine.worker()
+    run = engine.start(version, {"order": 17})
+    engine.parked(run)
+    user = get_user_model().objects.create_user("bot", "bot@example.com", "x")
+    Membership.objects.create(user=user, team_id=team(), role="operator")
+    headers = {"Authorization": f"Bearer {make_token(user, 'test')[1]}"}
+    given = {"name": "order_paid", "key": "17", "payload": {"amount": 3}}
+    answer = Client().post("/api/v1/signals", given, content_type="application/json", headers=headers)
+    assert answer.status_code == 200 and answer.json() == {"state": "taken"}
+    engine.ends(run)
+    again = Client().post("/api/v1/signals", given, content_type="application/json", headers=headers)
+    assert again.json() == {"state": "before"}
+    Membership.objects.update(role="viewer")
+    assert Client().post("/api/v1/signals", given, content_type="application/json", headers=headers).status_code == 403
+
+
+def test_what_does_not_fit_is_refused_to_its_sender_and_the_run_waits_on(engine):
+    engine.worker()
+    run = engine.start(flow(engine, schema=SCHEMA))
+    engine.parked(run)
+    address = callback_url(run, "paid").partition("8000")[2]
+    refused = Client().post(address, '{"amount": "much"}', content_type="application/json")
+    assert refused.status_code == 422 and "payload.amount" in refused.json()["error"]["message"]
+    assert engine.state(run) == "open"
+    assert Client().post(address, '{"amount": 3}', content_type="application/json").status_code == 202
+    engine.ends(run)
+
+
+def test_without_a_call_it_fails_or_goes_on_as_it_says(engine, clock):
+    engine.worker()
+    fails, goes = engine.start(flow(engine, expires="1h")), engine.start(flow(engine, expires="1h", on_expired="go_on"))
+    engine.parked(fails), engine.parked(goes)
+    clock.advance(hours=1, seconds=1)
+    assert "Nobody called back" in engine.ends(fails, "failed").error["message"]
+    engine.ends(goes)
+    assert engine.output(goes, "paid") is None
+
+
+def test_a_person_ends_a_wait_early_or_moves_its_end(engine, clock):
+    engine.worker()
+    version = engine.publish([{"id": "wait", "type": "delay", "config": {"for": "1d"}}])
+    early, late = engine.start(version), engine.start(version)
+    engine.parked(early), engine.parked(late)
+    boss = get_user_model().objects.create_user("boss", "boss@example.com", "x")
+    assert waits.fire(engine.wait(early, "wait").pk, user=boss)
+    engine.ends(early)
+    assert "Ended the wait early by boss." in engine.log(early)
+    wait = engine.wait(late, "wait")
+    assert waits.extend(wait.pk, wait.due_at + timedelta(days=1), user=boss)
+    clock.advance(days=1, seconds=5)
+    eventually(lambda: engine.parked(late).due_at == wait.due_at + timedelta(days=1))
+    assert engine.state(late) == "open"
+    clock.advance(days=1)
+    engine.ends(late)
+    assert not waits.fire(wait.pk) and not waits.extend(wait.pk, wait.due_at)
+    assert list(AuditEntry.objects.order_by("pk").values_list("action", flat=True)) == ["publish", "fire", "extend"]
+
+
+def test_a_wait_moved_while_its_run_is_held_ends_at_the_new_time(engine, clock):
+    """The other lane keeps the run with its worker, which has to learn the new time."""
+    engine.worker()
+    lanes = [{"id": "a", "steps": [{"id": "wait", "type": "delay", "config": {"for": "5d"}}]},
+             {"id": "b", "steps": [{"id": "busy", "type": "probe", "config": {"hold": "gate"}}]}]  # fmt: skip
+    run = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": lanes}]))
+    wait = engine.wait(run, "both/a/wait")
+    waits.extend(wait.pk, clock.now() + timedelta(hours=1))
+    clock.advance(hours=1, seconds=1)
+    eventually(lambda: Wait.objects.get(pk=wait.pk).state == "resolved", what=lambda: engine.told(run))
+    engine.release("gate")
+    engine.ends(run)
