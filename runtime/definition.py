@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .steps import step_types
-from .steps.fields import Duration, Expression, Json, Text
+from .steps.fields import Expression, Json, Length, Text
 from .triggers import trigger_kinds
 
 FORMAT = 1
@@ -36,9 +36,9 @@ class Retry(Strict):
     """Full jitter between 0 and `first * 2**n`, at most `longest` each; no new attempt after `total`."""
 
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 4
-    first: Duration = "1s"
-    longest: Duration = "5m"
-    total: Duration = "1h"
+    first: Length = "1s"
+    longest: Length = "5m"
+    total: Length = "1h"
 
 
 class Check(Strict):
@@ -47,7 +47,7 @@ class Check(Strict):
     request: Json
     happened: Expression
     output: Expression | None = None
-    after: Duration = "30s"
+    after: Length = "30s"
 
 
 class CheckFirst(Strict):
@@ -75,7 +75,7 @@ class Step(Strict):
     branches: list[Branch] | None = None
     steps: list[Step] | None = None
     retry: Retry | None = None
-    timeout: Duration | None = None
+    timeout: Length | None = None
     on_error: Literal["fail", "continue"] | ErrorLane = "fail"
     on_interrupted: Literal["repeat", "ask"] | CheckFirst | None = None
 
@@ -134,7 +134,7 @@ def check(definition: Any) -> list[Problem]:
     try:
         Definition.model_validate(definition)
     except ValidationError as error:
-        problems = [_from_pydantic(item, definition) for item in error.errors(include_url=False)]
+        problems = [_from_pydantic(item, definition) for item in error.errors(include_url=False) if _meant(item, definition)]
         return _in_order(problems, definition)
     return _in_order(list(_meaning(definition)), definition)
 
@@ -198,6 +198,23 @@ def _too_large(definition: Any) -> Problem | None:
     return None
 
 
+def _meant(item: dict[str, Any], definition: Any) -> bool:
+    """Whether a problem is of the alternative that was written: of a word, or of a mapping (`on_error`, `on_interrupted`)."""
+    value = definition
+    for key in item["loc"]:
+        if isinstance(key, str) and key.startswith("literal["):
+            return not isinstance(value, dict)
+        if isinstance(key, str) and key[:1].isupper():
+            if not isinstance(value, dict):
+                return False
+        elif isinstance(value, dict | list) and (isinstance(key, int) or key in value):
+            try:
+                value = value[key]
+            except (IndexError, KeyError, TypeError):
+                return True
+    return True
+
+
 def _from_pydantic(item: dict[str, Any], definition: Any) -> Problem:
     """Turn a pydantic error's location into (step, field), and its words into ours."""
     owner, rest, value = "", [], definition
@@ -208,7 +225,7 @@ def _from_pydantic(item: dict[str, Any], definition: Any) -> Problem:
         elif isinstance(value, dict) and key in value:
             value = value[key]
             rest.append(str(key))
-        elif isinstance(key, str) and key[:1].isupper() or key in ("literal['fail','continue']",):
+        elif isinstance(key, str) and (key[:1].isupper() or key.startswith("literal[")):
             continue
         else:
             rest.append(str(key))

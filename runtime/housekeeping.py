@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -32,34 +33,41 @@ with parked as (
 )
 update run set state = 'attention' from parked where run.id = parked.run_id and run.state = 'open'
 """
-# Runs that have been due for five minutes while no live worker knows a step type of theirs: say which.
+# Runs that have been due for five minutes while no live worker can run their version: say why. Each worker tells in its row
+# what it cannot run; one that has not tried yet is not counted out.
 STUCK_VERSIONS = """
-with lacking as materialized (
-    select d.run_id, missing.type
-    from (select run_id, dispatch.version_id from dispatch join run on run.id = run_id and run.state = 'open'
-          where token is null and due_at < (select holdfast_now() - interval '5 minutes') order by due_at limit 20) d
-    join version v on v.id = d.version_id
-    cross join lateral (
-        select min(t #>> '{}') as type
-        from jsonb_path_query(v.definition::jsonb, 'strict $.**.steps[*].type') t
-        where not exists (select from worker where ended_at is null and beat_at > clock_timestamp() - interval '15 seconds'
-                          and t #>> '{}' = any(step_types))
-    ) missing
-    where missing.type is not null
-      and exists (select from worker where ended_at is null and beat_at > clock_timestamp() - interval '15 seconds')
+with live as materialized (
+    select unable from worker where ended_at is null and not stopping and beat_at > clock_timestamp() - interval '15 seconds'
+), lost as materialized (
+    select key::bigint as version_id, min(value) as why from live, jsonb_each_text(unable)
+    group by key having count(*) = (select count(*) from live)
+), lacking as materialized (
+    select d.run_id, lost.why from lost cross join lateral (
+        select run_id from dispatch join run on run.id = run_id and run.state = 'open'
+        where dispatch.version_id = lost.version_id and token is null and due_at < (select holdfast_now() - interval '5 minutes')
+        order by due_at limit 20
+    ) d
 ), told as (
     insert into log_line (run_id, path, level, text, at)
-    select run.id, '', 'error', 'No worker knows the step type "' || type || '". Install its package and restart the workers.', holdfast_now()
+    select run.id, '', 'error', 'No worker can run this version. ' || why || ' The run goes on as soon as one can.', holdfast_now()
     from lacking join run on run.id = lacking.run_id where run.state = 'open'
 )
-update run set state = 'attention', error = jsonb_build_object('message', 'No worker knows the step type "' || type || '".')
+update run set state = 'attention', error = jsonb_build_object('message', 'No worker can run this version. ' || why, 'unable', true)
 from lacking where run.id = lacking.run_id and run.state = 'open'
+"""
+# Those of them that somebody runs again: a worker came that can.
+ABLE_AGAIN = """
+update run set state = 'open', error = null from dispatch d
+where run.state = 'attention' and run.error @> '{"unable": true}' and d.run_id = run.id
+  and (d.token is not null or d.due_at is null or d.due_at > (select holdfast_now() - interval '5 minutes'))
+  and not exists (select from wait w where w.run_id = run.id and w.kind = 'person' and w.state = 'open')
 """
 # By the clock that leases go by: the time, and for how long the server has been up.
 TIMES = """
 select extract(epoch from clock_timestamp())::float8, extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8
 """
 TURN_SECONDS = 1.0
+STUCK_SECONDS = 5.0
 
 
 class Housekeeping:
@@ -69,6 +77,7 @@ class Housekeeping:
         self.worker = worker
         self._unknown: set[int] = set()
         self._last_turn: float | None = None
+        self._stuck_at = 0.0
 
     async def run(self) -> None:
         async with await connect("holdfast housekeeping") as connection:
@@ -78,9 +87,15 @@ class Housekeeping:
                     for run_id in await claims.take_back(connection):
                         log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
                         await connection.execute(QUARANTINE, [run_id])
-                await connection.execute(STUCK_VERSIONS)
+                await self._tell_of_stuck_versions(connection)
                 await self._free_orphans(connection)
                 await asyncio.sleep(TURN_SECONDS)
+
+    async def _tell_of_stuck_versions(self, connection: psycopg.AsyncConnection) -> None:
+        if time.monotonic() - self._stuck_at >= STUCK_SECONDS:
+            self._stuck_at = time.monotonic()
+            await connection.execute(ABLE_AGAIN)
+            await connection.execute(STUCK_VERSIONS)
 
     async def _let_owners_renew(self, connection: psycopg.AsyncConnection) -> None:
         """A lease that ran out is no sign of death after a time in which nobody could renew: the database was away, the

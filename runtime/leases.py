@@ -21,14 +21,14 @@ from .database import conninfo
 log = logging.getLogger(__name__)
 
 BEAT = """
-update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, stopping = %s where id = %s
+update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, stopping = %s, unable = %s::jsonb where id = %s
 """
 
 
 class LeaseKeeper(threading.Thread):
     """Renews every third of a lease, beats every second. `loop_beat()` gives the monotonic time of the loop's last beat."""
 
-    def __init__(self, worker_id: int, lease: float, loop_beat: Callable[[], float], figures: Callable[[], tuple[int, int, bool]]):
+    def __init__(self, worker_id: int, lease: float, loop_beat: Callable[[], float], figures: Callable[[], tuple[int, int, bool, str]]):
         super().__init__(name="leases", daemon=True)
         self.worker_id, self.lease, self.loop_beat, self.figures = worker_id, lease, loop_beat, figures
         self._told = threading.Event()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .definition import children
+from .definition import FORMAT, children
 from .durations import parse_duration
 from .expressions import Expression, ValueTemplate, compile, compile_template, compile_value
 from .retry import RetryPolicy
@@ -51,9 +51,7 @@ class Node:
 
 @dataclass(slots=True)
 class Plan:
-    version_id: int
     number: int | None
-    workflow_id: int
     workflow_name: str
     team_id: int
     title: Any
@@ -66,17 +64,22 @@ class Plan:
     """Callback steps outside loops -> their path."""
 
 
+class PlanError(Exception):
+    """A step that cannot be made ready; the message begins with its id."""
+
+
 def make_plan(
-    definition: dict[str, Any], *, version_id: int = 0, number: int | None = None, workflow_id: int = 0,
-    workflow_name: str = "", team_id: int = 0,
+    definition: dict[str, Any], *, number: int | None = None, workflow_name: str = "", team_id: int = 0
 ) -> Plan:
-    """Compile a definition that has no structural problems."""
+    """Compile a definition that has no structural problems. Raises PlanError for one that has."""
+    if definition.get("format") != FORMAT:
+        raise PlanError(f"This is format {definition.get('format')!r}; this version of Holdfast reads format {FORMAT}.")
     maker = _Maker()
     title = compile_template(definition.get("title") or "")
     maker.note(title)
     nodes = maker.nodes(definition.get("steps") or [])
     return Plan(
-        version_id, number, workflow_id, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
+        number, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
         frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""),
     )
 
@@ -102,6 +105,14 @@ class _Maker:
         return [self.node(step) for step in steps]
 
     def node(self, step: dict[str, Any]) -> Node:
+        try:
+            return self._node(step)
+        except PlanError:
+            raise
+        except Exception as wrong:
+            raise PlanError(f"{step.get('id')}: {type(wrong).__name__}: {wrong}") from wrong
+
+    def _node(self, step: dict[str, Any]) -> Node:
         kind = step_types()[step["type"]]
         raw = kind.Config.model_validate(step.get("config") or {}).model_dump(by_alias=True, mode="json")
         node = Node(step["id"], step["type"], step.get("name") or step["id"], kind, self.config(kind, raw))

@@ -145,8 +145,8 @@ class Worker:
         except TimeoutError:
             log.warning("the database is away; not signed off")
 
-    def _figures(self) -> tuple[int, int, bool]:
-        return len(self.executions), self.finished, self.stopping()
+    def _figures(self) -> tuple[int, int, bool, str]:
+        return len(self.executions), self.finished, self.stopping(), self.claiming.plans.reasons
 
     # What it lends to its runs (`execution.Services`)
 

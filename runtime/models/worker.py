@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Value
 from django.db.models.functions import Now
 
 
@@ -21,6 +22,8 @@ class Worker(models.Model):
     slots = models.IntegerField(default=0)
     in_flight = models.IntegerField(default=0)
     finished = models.BigIntegerField(default=0)
+    unable = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
+    """Versions that it cannot run -> why, with step and field."""
     stopping = models.BooleanField(default=False)
     ended_at = models.DateTimeField(null=True)
 

@@ -51,6 +51,13 @@ def _duration(text: str) -> str:
     return text
 
 
+def _length(text: str) -> str:
+    if "{{" in text:
+        raise ValueError("A fixed length is needed here, such as 30s, 15m or 2h: it holds for all runs of a version.")
+    parse_duration(text)
+    return text
+
+
 Expression = Annotated[str, Widget("expression"), AfterValidator(_expression)]
 Text = Annotated[str, Widget("text"), AfterValidator(_template)]
 LongText = Annotated[str, Widget("long_text"), AfterValidator(_template)]
@@ -58,6 +65,8 @@ Json = Annotated[Any, Widget("json"), AfterValidator(_value)]
 Pairs = Annotated[dict[str, Text], Widget("pairs")]
 Addresses = Annotated[list[Text], Widget("addresses")]
 Duration = Annotated[str, Widget("duration"), AfterValidator(_duration)]
+Length = Annotated[str, Widget("duration"), AfterValidator(_length)]
+"""A duration that no run works out: it is read when the version is made ready."""
 ConnectionName = Annotated[str, Widget("connection")]
 JsonSchema = Annotated[dict[str, Any], Widget("schema")]
 Labels = Annotated[dict[str, str], Widget("labels")]

@@ -19,12 +19,13 @@ def test_a_callback_does_not_take_a_run_out_of_quarantine_and_is_there_when_a_pe
     assert Wait.objects.get(pk=call.pk).outcome["payload"] == {"n": 1}
 
 
-def test_every_run_whose_step_type_no_worker_knows_is_told_and_not_the_first_twenty_only(engine):
+def test_every_run_that_no_worker_can_run_is_told_and_not_the_first_twenty_only(engine):
     version = engine.publish([{"id": "call", "type": "probe"}])
     runs = [engine.start(version) for _ in range(25)]
     engine.sql("update dispatch set due_at = due_at - interval '1 hour'")
     engine.sql("""insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight,
-                  finished, stopping) values ('', '', 0, '', '{}', '{http}', 0, now(), clock_timestamp(), 0, 0, false)""")
+                  finished, stopping, unable) values ('', '', 0, '', '{}', '{http}', 0, now(), clock_timestamp(), 0, 0, false,
+                  jsonb_build_object(%s::text, 'why'))""", version.pk)
     engine.sql(STUCK_VERSIONS)
     engine.sql(STUCK_VERSIONS)
     assert Run.objects.filter(pk__in=runs, state="attention").count() == 25
