@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runtime', '0006_retention'),
+        ('runtime', '0007_named_signal'),
     ]
 
     operations = [
