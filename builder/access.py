@@ -101,6 +101,7 @@ VIEWS: dict[str, Rule] = {
     "functions": SIGNED_IN,
     "flow_copy": VIEWER,
     "flow_status": VIEWER,
+    "flow_since": VIEWER,
     "flow_export": VIEWER,
     "flow_changes": VIEWER,
     "flow_versions": VIEWER,

@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from runtime.models import Workflow
 
 from . import editing
+from .editing import EditError
 from .models import Draft, Revision
 
 KEPT = 500
@@ -95,13 +96,37 @@ def edit(
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if key and newest.key == key:
-            before = _revision(draft, newest.undo) or newest
-            return Saved(draft, before.definition, before.number, newest.label)
+            return _again(draft, newest)
         _require(draft, revision)
         done = editing.apply(draft.definition, operation)
         before = draft.definition
         if done.definition == before:
             return Saved(draft, before, newest.number, done.label, done.focus)
+        _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
+        return Saved(draft, before, newest.number, done.label, done.focus, done.picked)
+
+
+def overwrite(
+    workflow: Workflow,
+    operation: dict[str, Any],
+    *,
+    made_on: int,
+    revision: int,
+    user: AbstractBaseUser | None = None,
+    key: str = "",
+) -> Saved:
+    """Apply an operation to the older revision that it was made on, and put that on top of `revision`, which must be the
+    newest: what came between goes, and undo brings it back. Raises StaleRevision, EditError."""
+    load(workflow)
+    with transaction.atomic():
+        draft, newest = _locked(workflow)
+        if key and newest.key == key:
+            return _again(draft, newest)
+        _require(draft, revision)
+        base, before = _revision(draft, made_on), draft.definition
+        if base is None:
+            raise EditError("What this edit was made on is no longer kept. Take what is there now, and edit that.")
+        done = editing.apply(base.definition, operation)
         _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
         return Saved(draft, before, newest.number, done.label, done.focus, done.picked)
 
@@ -151,6 +176,18 @@ def at_revision(draft: Draft, number: int) -> dict[str, Any] | None:
     """The definition as it was at a revision, while that is kept."""
     found = _revision(draft, number)
     return found.definition if found else None
+
+
+def people_since(draft: Draft, number: int) -> list[AbstractBaseUser]:
+    """Who wrote the revisions after this one, each once, the last one first."""
+    rows = Revision.objects.filter(draft=draft, number__gt=number).select_related("created_by").order_by("-number")
+    return list({row.created_by_id: row.created_by for row in rows.defer("definition") if row.created_by}.values())
+
+
+def _again(draft: Draft, newest: Revision) -> Saved:
+    """The answer to an edit that was saved already, and whose answer got lost."""
+    before = _revision(draft, newest.undo) or newest
+    return Saved(draft, before.definition, before.number, newest.label)
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:

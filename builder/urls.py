@@ -12,6 +12,7 @@ from builder.views import (
     callbacks,
     canvas,
     connections,
+    edits,
     flows,
     gallery,
     health,
@@ -37,6 +38,7 @@ urlpatterns = [
     # For people
     *flows.urlpatterns,
     *canvas.urlpatterns,
+    *edits.urlpatterns,
     *versions.urlpatterns,
     *keeping.urlpatterns,
     *testing.urlpatterns,

@@ -8,6 +8,7 @@ from django import template
 
 from ..changewords import Told, told
 from ..diff import Change
+from .formats import display_name
 
 register = template.Library()
 
@@ -23,3 +24,10 @@ def lowfirst(text: Any) -> str:
 def in_words(change: Change) -> list[Told]:
     """The fields of a change as the panel calls them."""
     return told(change)
+
+
+@register.filter
+def people(users: list[Any]) -> str:
+    """ "Dana", "Dana and Lee", "Dana, Lee and Tom"; "Somebody" for nobody who is known."""
+    *most, last = [display_name(user) for user in users] or ["Somebody"]
+    return f"{', '.join(most)} and {last}" if most else last

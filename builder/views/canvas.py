@@ -1,4 +1,4 @@
-"""The builder's page: the canvas, the panel, the picker, and every edit."""
+"""The builder's page: the canvas, the panel, the picker, and what is looked up for them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def flow(request: HttpRequest, pk: int) -> HttpResponse:
     """The whole page. `?step=` opens a panel, so that a step has an address."""
     workflow = get_workflow(request.user, pk)
     board = Board.of(workflow)
-    context = _context(request, board)
+    context = page_context(request, board)
     panel = _asked_panel(request, board)
     return render(request, "canvas/page.html", {**context, "panel": panel, "selected": panel.id if panel else None})
 
@@ -54,7 +54,7 @@ def panel(request: HttpRequest, pk: int) -> HttpResponse:
     found = _asked_panel(request, board)
     if found is None:
         raise Http404("There is no such step any more.")
-    return render(request, "canvas/panel.html", {**_context(request, board), "panel": found})
+    return render(request, "canvas/panel.html", {**page_context(request, board), "panel": found})
 
 
 @require_safe
@@ -67,7 +67,7 @@ def field(request: HttpRequest, pk: int) -> HttpResponse:
     if shown is None:
         raise Http404("There is no such field any more.")
     lane = next((lane for lane in found.lanes if lane.when and lane.when.name == name), None)
-    context = {**_context(request, board), "panel": found, "field": shown, "lane": lane}
+    context = {**page_context(request, board), "panel": found, "field": shown, "lane": lane}
     return render(request, "canvas/lane_rule.html" if lane else "canvas/field.html", context)
 
 
@@ -115,130 +115,8 @@ def renaming(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "canvas/renaming.html", context)
 
 
-@require_POST
-def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`,
-    `owner`).
-
-    Answers with the parts of the page that changed; 409 when the draft has moved on, with ways out; 422 when the
-    operation cannot be applied.
-    """
-    workflow = get_workflow(request.user, pk, Role.BUILDER)
-    revision, key = _revision(request.POST), storable_text(request.POST.get("key", ""))[:40]
-    try:
-        operation = _operation(request.POST, drafts.load(workflow))
-        saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key)
-    except FieldError as wrong:
-        return _field_refused(request, Board.of(workflow), wrong)
-    except EditError as wrong:
-        return _refused(request, str(wrong))
-    except StaleRevision as stale:
-        return _stale(request, workflow, stale)
-    return _edited(request, workflow, saved, operation)
-
-
-@require_POST
-def undo(request: HttpRequest, pk: int) -> HttpResponse:
-    return _step_in_history(request, pk, drafts.undo, "Undid")
-
-
-@require_POST
-def redo(request: HttpRequest, pk: int) -> HttpResponse:
-    return _step_in_history(request, pk, drafts.redo, "Redid")
-
-
-@require_safe
-def status(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asked for while the page is open: 204 while the draft is where the page has it, otherwise a notice of who moved
-    it."""
-    workflow = get_workflow(request.user, pk)
-    draft = drafts.load(workflow)
-    if draft.revision <= _revision(request.GET):
-        return HttpResponse(status=204)
-    return render(request, "canvas/moved.html", {"workflow": workflow, "draft": draft})
-
-
-def _step_in_history(request: HttpRequest, pk: int, act: Any, verb: str) -> HttpResponse:
-    workflow = get_workflow(request.user, pk, Role.BUILDER)
-    try:
-        saved = act(workflow, revision=_revision(request.POST), user=request.user)
-    except StaleRevision as stale:
-        return _stale(request, workflow, stale)
-    announce = f"{verb}: {saved.label[:1].lower()}{saved.label[1:]}" if saved.label else "Nothing to undo"
-    return _edited(request, workflow, saved, {"op": act.__name__}, announce)
-
-
-def _operation(post: QueryDict, draft: Draft) -> dict[str, Any]:
-    if "field" in post:
-        return field_operation(draft.definition, draft.workflow.live_version, post)
-    try:
-        operation = loads_strict(post.get("operation", "").encode(), root="operation")
-    except BadJson as wrong:
-        raise EditError(str(wrong)) from None
-    if not isinstance(operation, dict):
-        raise EditError("The operation is not an object.")
-    return operation
-
-
-def _edited(
-    request: HttpRequest, workflow: Workflow, saved: Saved, operation: dict[str, Any], announce: str = ""
-) -> HttpResponse:
-    """The changed parts, out of band; an event tells the page the new revision and what to select."""
-    board = Board(workflow, saved.draft)
-    asked = request.POST.get("open")
-    opened = (
-        saved.focus
-        if asked and operation.get("step") == asked and operation["op"] in ("configure", "rename")
-        else asked
-    )
-    shown = panel_for(board, opened, request.POST.get("tab", "setup")) if opened is not None else None
-    context = {
-        **_context(request, board),
-        "patches": patches(board.drawing_before(saved.seen, saved.before), board.drawing),
-        "panel": shown,
-        "shape_changed": bool(shown) and (shown.shape != request.POST.get("shape") or opened != asked),
-        "own_field": "field" in request.POST,
-    }
-    response = render(request, "canvas/edited.html", context)
-    detail = {
-        "revision": saved.draft.revision,
-        "focus": saved.focus,
-        "picked": saved.picked,
-        "label": saved.label,
-        "op": operation.get("op"),
-        "announce": announce or saved.label,
-        "panel_gone": opened is not None and shown is None,
-    }
-    return trigger_client_event(response, "draft:saved", detail)
-
-
-def _field_refused(request: HttpRequest, board: Board, wrong: FieldError) -> HttpResponse:
-    """What was typed is no value: it stays in the field, unsaved, with the reason beside it."""
-    context = {"name": request.POST.get("field", ""), "message": str(wrong), "row": wrong.row}
-    response = render(request, "canvas/field_refused.html", context)
-    return trigger_client_event(
-        response, "draft:refused", {"field": context["name"], "message": str(wrong), "row": wrong.row}
-    )
-
-
-def _refused(request: HttpRequest, message: str) -> HttpResponse:
-    response = HttpResponse(status=422)
-    return trigger_client_event(response, "draft:refused", {"message": message})
-
-
-def _stale(request: HttpRequest, workflow: Workflow, stale: StaleRevision) -> HttpResponse:
-    """Who was faster, and what they changed; the page keeps its own edit to send again."""
-    seen = drafts.at_revision(stale.draft, stale.seen)
-    context = {
-        "workflow": workflow,
-        "draft": stale.draft,
-        "changes": changes(seen, stale.draft.definition) if seen else None,
-        "url": reverse("flow", args=[workflow.pk]),
-    }
-    return render(request, "canvas/stale.html", context, status=409)
-
-
-def _context(request: HttpRequest, board: Board) -> dict[str, Any]:
+def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
+    """What the templates of the builder need of a board and of who looks at it."""
     may_edit = can(request.user, Role.BUILDER, board.workflow.team)
     return {
         "board": board,
@@ -263,11 +141,6 @@ def _asked_panel(request: HttpRequest, board: Board) -> Panel | None:
     return panel_for(board, step, tab if tab in TABS else "setup") if step else None
 
 
-def _revision(data: QueryDict) -> int:
-    text = data.get("revision", "")
-    return int(text) if text.isdecimal() and len(text) < 10 else -1
-
-
 urlpatterns = [
     path("flows/<int:pk>/", flow, name="flow"),
     path("flows/<int:pk>/panel/", panel, name="flow_panel"),
@@ -275,8 +148,4 @@ urlpatterns = [
     path("flows/<int:pk>/copy/", copy, name="flow_copy"),
     path("flows/<int:pk>/picker/", picker, name="flow_picker"),
     path("flows/<int:pk>/renaming/", renaming, name="flow_renaming"),
-    path("flows/<int:pk>/edit/", edit, name="flow_edit"),
-    path("flows/<int:pk>/undo/", undo, name="flow_undo"),
-    path("flows/<int:pk>/redo/", redo, name="flow_redo"),
-    path("flows/<int:pk>/status/", status, name="flow_status"),
 ]

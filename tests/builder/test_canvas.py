@@ -113,7 +113,7 @@ def test_an_edit_that_came_second_is_told_who_was_faster_and_what_they_did(team,
     response = send(builder, flow, operation={"op": "toggle", "step": "each"})
     text = response.content.decode()
     assert response.status_code == 409
-    assert "Dana" in text and "Removed" in text and 'data-reapply="2"' in text
+    assert "Dana" in text and "Removed" in text and 'data-revision="2"' in text and "data-reapply" in text
     assert "off" not in find(drafts.load(flow).definition, "each")
     assert send(builder, flow, 2, operation={"op": "toggle", "step": "each"}).status_code == 200
 

@@ -68,6 +68,23 @@ def test_an_edit_that_is_sent_again_after_a_lost_reply_counts_once(flow):
 
 
 @pytest.mark.django_db
+def test_an_edit_wins_over_what_came_between_only_when_it_says_so_and_nothing_is_lost(flow):
+    insert(flow, 1)
+    drafts.edit(flow, {"op": "toggle", "step": "delay"}, revision=2)
+    drafts.edit(flow, {"op": "insert", "type": "set", "place": {"after": "delay"}}, revision=3)
+    again = {"op": "duplicate", "step": "delay"}
+    with pytest.raises(StaleRevision):
+        drafts.overwrite(flow, again, made_on=2, revision=3)
+    saved = drafts.overwrite(flow, again, made_on=2, revision=4, key="mine")
+    assert [step["id"] for step in saved.draft.definition["steps"]] == ["delay", "delay_2"]
+    assert drafts.overwrite(flow, again, made_on=2, revision=4, key="mine").draft.revision == 5
+    drafts.undo(flow, revision=5)
+    assert [step["id"] for step in drafts.load(flow).definition["steps"]] == ["delay", "set_values"]
+    with pytest.raises(EditError, match="no longer kept"):
+        drafts.overwrite(flow, again, made_on=99, revision=6)
+
+
+@pytest.mark.django_db
 def test_undo_and_redo_walk_over_everything_also_after_a_reload(flow):
     revision = insert(flow, 1)
     revision = drafts.edit(flow, {"op": "configure", "step": "delay", "set": {"config.for": "2h"}, "label": "Change wait"}, revision=revision).draft.revision

@@ -13,7 +13,7 @@ from builder.flowmaking import make_flow
 from builder.teams import ensure_default_team
 from runtime.definition import check, find
 from runtime.models import Version
-from tests.e2e.flows import barriers, builder, complaints, definition, drag, ines, lead, lift, signed_in  # noqa: F401
+from tests.e2e.flows import barriers, builder, complaints, definition, drag, ines, lead, lift  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -225,39 +225,6 @@ def test_steps_are_copied_into_another_flow(builder, lead, ines):
         builder.page.locator("hf-canvas").focus()
         builder.page.keyboard.press("Control+v")
     assert builder.steps() == ["hot_lead", "approve_outreach", "send_intro", "wait", "nurture"]
-
-
-def test_two_people_on_one_draft_overwrite_nothing(builder, lead, browser, live_server, complaints):
-    dana = get_user_model().objects.create_superuser("dana", "dana@example.com", "pw", first_name="Dana")
-    context = browser.new_context()
-    theirs = signed_in(context.new_page(), live_server, dana, []).open(lead.pk)
-    builder.open(lead.pk)
-    with theirs.saved():
-        theirs.menu("nurture", "Turn off")
-    builder.menu("wait", "Duplicate")
-    dialog = builder.page.locator("#stale")
-    expect(dialog).to_contain_text("Dana changed this flow in the meantime")
-    expect(dialog).to_contain_text("Nurture")
-    dialog.get_by_role("button", name="Apply my edit to theirs").click()
-    expect(builder.card("wait_2")).to_be_visible()
-    made = definition(lead)
-    assert find(made, "nurture")["off"] is True and find(made, "wait_2") is not None
-    context.close()
-    complaints[:] = [one for one in complaints if "409" not in one]
-
-
-def test_what_is_typed_without_a_connection_is_saved_when_it_is_back(builder, lead, complaints):
-    builder.open(lead.pk)
-    builder.select("Wait 2 days")
-    builder.page.context.set_offline(True)
-    box = builder.field("config.for").locator("input")
-    box.fill("5")
-    box.blur()
-    expect(builder.page.locator("#saved")).to_have_text("Not saved, retrying")
-    with builder.saved():
-        builder.page.context.set_offline(False)
-    assert find(definition(lead), "wait")["config"]["for"] == "5d"
-    complaints[:] = [one for one in complaints if "ERR_INTERNET_DISCONNECTED" not in one]
 
 
 def test_the_view_keeps_its_place_when_steps_change(builder, lead):

@@ -1,5 +1,6 @@
 /* The builder's page: one module per gesture or element. */
 import "hf/canvas/edits";
+import "hf/canvas/catchup";
 import "hf/canvas/view";
 import "hf/canvas/selection";
 import "hf/canvas/panel";

@@ -1,22 +1,27 @@
 /* Edits, one after the other. Each names the draft's revision; what could not be sent stays in the queue and is tried again,
    so that a lost connection loses nothing. An edit that was sent carries a key: sent twice, it counts once. */
+import { panelNow, takeAnswer } from "hf/canvas/answers";
 import { announce, board, revision, swapParts, url } from "hf/canvas/board";
+import { catchUp } from "hf/canvas/catchup";
+import { keep, kept } from "hf/canvas/unsent";
 import { toast } from "hf/toast";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 30000;
 
-const queue = [];
+const queue = kept();
 let sending = false;
+let asking = false;
+let leaving = false;
 let pause = FIRST_PAUSE;
 let timer = null;
 
 /* operation: {op, ...}. */
 export const edit = operation => enqueue("edit/", { operation: JSON.stringify(operation) });
 
-/* What was typed into one field; a newer value of the same field replaces one that still waits. */
+/* What was typed into one field; a newer value of the same field replaces one that was never sent. */
 export function editField(owner, field, values) {
-  const waiting = queue.findIndex((item, index) => item.field === `${owner}/${field}` && !(index === 0 && sending));
+  const waiting = queue.findIndex(item => item.field === `${owner}/${field}` && item.made === undefined);
   if (waiting >= 0) queue.splice(waiting, 1);
   enqueue("edit/", { owner, field }, { field: `${owner}/${field}`, more: values });
 }
@@ -36,14 +41,18 @@ function enqueue(part, values, { field = "", more = [] } = {}) {
   send();
 }
 
-/* For styles, and for whoever has to know that nothing is under way. */
-const show = () => board().toggleAttribute("data-saving", pending());
+/* For styles, for whoever has to know that nothing is under way, and for the page after this one. */
+function show() {
+  board().toggleAttribute("data-saving", pending());
+  keep(queue);
+}
 
 async function send() {
   clearTimeout(timer);
-  if (sending || queue.length === 0) return;
+  if (sending || asking || queue.length === 0) return;
   sending = true;
   const item = queue[0];
+  item.made ??= revision();
   tell("Saving…");
   let response = null;
   try {
@@ -60,64 +69,76 @@ async function send() {
 
 async function settle(response, item) {
   const html = await response.text();
-  if (response.status === 409) return stopAt(item, html);
+  if (response.status === 409) return ask(item, html);
+  const elsewhere = response.headers.get("HX-Redirect");
+  if (elsewhere || response.status === 401 || response.redirected) return signIn(elsewhere);
+  if (response.status === 403 && !item.reloaded) return signIn("", item);
   queue.shift();
-  if (response.status === 401 || response.redirected) return location.reload();
   if (!response.ok && response.status !== 422) {
     tell("Not saved");
     toast({ message: refusal(response.status), kind: "failed" });
     return;
   }
-  swapParts(html);
-  dispatchEvents(response.headers.get("HX-Trigger"));
+  takeAnswer(html, response.headers.get("HX-Trigger"));
+}
+
+/* The sign-in has ended, or the page's token has: what is not saved waits for the page that comes back. */
+function signIn(elsewhere, item = {}) {
+  item.reloaded = true;
+  leaving = true;
+  sending = true;
+  keep(queue);
+  if (elsewhere) location.assign(elsewhere);
+  else location.reload();
 }
 
 function body(item) {
-  const data = new URLSearchParams();
-  for (const [name, value] of Object.entries(item.values)) data.append(name, value);
+  const data = new URLSearchParams({ ...item.values, ...panelNow() });
   for (const [name, value] of item.more) data.append(name, value);
-  data.append("revision", revision());
-  data.append("key", item.key);
-  const panel = document.getElementById("panel");
-  if (panel && !panel.hidden) {
-    data.append("open", panel.dataset.owner);
-    data.append("tab", panel.dataset.tab);
-    data.append("shape", panel.dataset.shape);
-  }
+  data.set("revision", item.on ?? item.made);
+  if (item.over) data.set("over", item.over);
+  if (item.on) data.set("shape", "");
+  data.set("key", item.key);
   return data;
 }
 
-const headers = () => ({ "HX-Request": "true", ...JSON.parse(document.body.getAttribute("hx-headers")) });
+const headers = () => ({ "HX-Request": "true", "HX-Current-URL": location.href, ...JSON.parse(document.body.getAttribute("hx-headers")) });
 
 function retryLater() {
-  tell("Not saved, retrying");
+  tell(queue.length > 1 ? `${queue.length} edits not saved, retrying` : "Not saved, retrying", true);
   timer = setTimeout(send, pause);
   pause = Math.min(LONGEST_PAUSE, pause * 2);
 }
 
-/* Somebody else's edit came first. Ours waits at the head of the queue for a word: apply it to theirs, or take theirs. */
-function stopAt(item, html) {
-  tell("Not saved");
+/* Somebody else's edit came first. Ours waits at the head of the queue for a word: apply it to theirs, put it in the place of
+   theirs, or take theirs. */
+function ask(item, html) {
+  tell("Not saved", true);
+  asking = true;
   swapParts(html);
-  document.querySelector("[data-reapply]")?.addEventListener("click", event => {
-    board().dataset.revision = event.currentTarget.dataset.reapply;
-    event.currentTarget.closest("dialog").close();
-    board().dataset.behind = "";
-    send();
+  const dialog = document.getElementById("stale");
+  const { revision: on, madeOn } = dialog.dataset;
+  const answer = (selector, act) =>
+    dialog.querySelector(selector)?.addEventListener("click", async () => {
+      asking = false;
+      dialog.close();
+      act();
+      show();
+      await catchUp();
+      send();
+    });
+  dialog.addEventListener("close", () => {
+    if (!asking) return;
+    asking = false;
+    send(); // closed without a word: asked again
   });
-  document.getElementById("stale")?.addEventListener("cancel", event => event.preventDefault());
-}
-
-function dispatchEvents(header) {
-  if (!header) return;
-  for (const [name, detail] of Object.entries(JSON.parse(header)))
-    document.dispatchEvent(new CustomEvent(name, { detail }));
+  answer("[data-reapply]", () => Object.assign(item, { on, over: "" }));
+  answer("[data-overwrite]", () => Object.assign(item, { on, over: madeOn }));
+  answer("[data-take-theirs]", () => queue.splice(0));
 }
 
 document.addEventListener("draft:saved", ({ detail }) => {
-  const stage = board();
-  if ("behind" in stage.dataset) return location.reload();
-  stage.dataset.revision = detail.revision;
+  board().dataset.revision = detail.revision;
   announce(detail.announce);
 });
 
@@ -126,14 +147,22 @@ document.addEventListener("draft:refused", ({ detail }) => {
   if (!detail.field) toast({ message: detail.message, kind: "failed" });
 });
 
-function tell(text) {
+function tell(text, worry = false) {
   const place = document.getElementById("saved");
-  if (place) place.textContent = text;
+  if (!place) return;
+  place.textContent = text;
+  place.classList.toggle("is-unsaved", worry);
+  place.classList.toggle("hide-md", !worry); // what is not saved is told on any screen
 }
 
 const refusal = status => (status === 403 ? "Your role does not allow that. Nothing was changed." : "That did not work. Nothing was changed.");
 
 addEventListener("online", send);
 addEventListener("beforeunload", event => {
-  if (pending() && !document.getElementById("stale")?.open) event.preventDefault();
+  if (pending() && !leaving) event.preventDefault();
 });
+
+if (queue.length) {
+  show();
+  send();
+}

@@ -106,4 +106,6 @@ document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.op && detail.op !== "configure" && detail.focus) focusCard(detail.focus);
 });
 
+document.addEventListener("draft:caught_up", ({ detail }) => (detail.panel_gone ? close() : isOpen() && mark(panel().dataset.owner)));
+
 if (panel() && isOpen()) mark(panel().dataset.owner);

@@ -116,3 +116,4 @@ document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.picked?.length > 1) pick(detail.picked);
   else if (picked.size) show();
 });
+document.addEventListener("draft:caught_up", () => picked.size && show());

@@ -1,0 +1,213 @@
+"""Every change of a draft from the builder's page: edits, undo and redo; what happens when two people change one draft; and
+how a page learns of what others did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import path
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
+
+from runtime.jsonvalues import BadJson, loads_strict, storable_text
+from runtime.models import Role, Workflow
+
+from .. import drafts
+from ..access import get_workflow
+from ..board import Board
+from ..diff import changes
+from ..drafts import Saved, StaleRevision
+from ..drawing import patches
+from ..editing import EditError, apply
+from ..fieldedits import field_operation
+from ..forms.base import FieldError
+from ..models import Draft
+from ..panel import panel_for
+from .canvas import page_context
+
+Operation = dict[str, Any]
+
+
+@require_POST
+def edit(request: HttpRequest, pk: int) -> HttpResponse:
+    """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`,
+    `owner`). `over` says on which older revision it was made, to win over what came between.
+
+    Answers with the parts of the page that changed; 409 when the draft has moved on, with ways out; 422 when the
+    operation cannot be applied.
+    """
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    revision, over = _revision(request.POST), _revision(request.POST, "over")
+    key, draft = storable_text(request.POST.get("key", ""))[:40], drafts.load(workflow)
+    try:
+        operation = _operation(request.POST, _as_seen(draft, revision if over < 0 else over), workflow)
+        if over < 0:
+            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key)
+        else:
+            saved = drafts.overwrite(workflow, operation, made_on=over, revision=revision, user=request.user, key=key)
+    except FieldError as wrong:
+        return _field_refused(request, Board.of(workflow), wrong)
+    except EditError as wrong:
+        return _refused(str(wrong))
+    except StaleRevision as stale:
+        return _stale(request, workflow, stale, over if over >= 0 else revision, operation)
+    return _changed(request, workflow, saved, operation)
+
+
+@require_POST
+def undo(request: HttpRequest, pk: int) -> HttpResponse:
+    return _step_in_history(request, pk, drafts.undo, "Undid")
+
+
+@require_POST
+def redo(request: HttpRequest, pk: int) -> HttpResponse:
+    return _step_in_history(request, pk, drafts.redo, "Redid")
+
+
+@require_safe
+def status(request: HttpRequest, pk: int) -> HttpResponse:
+    """Asked for while the page is open: 204 while the draft is where the page has it or knows it to be (`known`), otherwise
+    a notice of who moved it, and how."""
+    workflow = get_workflow(request.user, pk)
+    draft, seen = drafts.load(workflow), _revision(request.GET)
+    if draft.revision <= max(seen, _revision(request.GET, "known")):
+        return HttpResponse(status=204)
+    return render(request, "canvas/moved.html", {"workflow": workflow, **_since(draft, seen)})
+
+
+@require_safe
+def since(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page brought from `revision` to what stands now, in place; 204 when that revision is no longer kept."""
+    workflow = get_workflow(request.user, pk)
+    draft, seen = drafts.load(workflow), _revision(request.GET)
+    before = drafts.at_revision(draft, seen)
+    if before is None:
+        return HttpResponse(status=204)
+    saved = Saved(draft, before, seen)
+    return _changed(request, workflow, saved, {}, "The canvas shows the draft as it is now", event="draft:caught_up")
+
+
+def _since(draft: Draft, seen: int) -> dict[str, Any]:
+    """Who changed the draft after a revision, and what; `changes` is None when that revision is no longer kept."""
+    before = drafts.at_revision(draft, seen)
+    return {
+        "draft": draft,
+        "people": drafts.people_since(draft, seen),
+        "changes": changes(before, draft.definition) if before else None,
+    }
+
+
+def _step_in_history(request: HttpRequest, pk: int, act: Any, verb: str) -> HttpResponse:
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    revision = _revision(request.POST)
+    try:
+        saved = act(workflow, revision=revision, user=request.user)
+    except StaleRevision as stale:
+        return _stale(request, workflow, stale, revision, None)
+    announce = f"{verb}: {saved.label[:1].lower()}{saved.label[1:]}" if saved.label else "Nothing to undo"
+    return _changed(request, workflow, saved, {"op": act.__name__}, announce)
+
+
+def _as_seen(draft: Draft, revision: int) -> dict[str, Any]:
+    """The definition that the page had: what was typed there is read as it was meant."""
+    if revision == draft.revision:
+        return draft.definition
+    return drafts.at_revision(draft, revision) or draft.definition
+
+
+def _operation(post: QueryDict, definition: dict[str, Any], workflow: Workflow) -> Operation:
+    if "field" in post:
+        return field_operation(definition, workflow.live_version, post)
+    try:
+        operation = loads_strict(post.get("operation", "").encode(), root="operation")
+    except BadJson as wrong:
+        raise EditError(str(wrong)) from None
+    if not isinstance(operation, dict):
+        raise EditError("The operation is not an object.")
+    return operation
+
+
+def _changed(
+    request: HttpRequest,
+    workflow: Workflow,
+    saved: Saved,
+    operation: Operation,
+    announce: str = "",
+    event: str = "draft:saved",
+) -> HttpResponse:
+    """The changed parts, out of band; an event tells the page the new revision and what to select."""
+    board, asked = Board(workflow, saved.draft), request.POST if request.method == "POST" else request.GET
+    opened = asked.get("open")
+    if opened and operation.get("step") == opened and operation["op"] in ("configure", "rename"):
+        opened = saved.focus
+    shown = panel_for(board, opened, asked.get("tab", "setup")) if opened is not None else None
+    context = {
+        **page_context(request, board),
+        "patches": patches(board.drawing_before(saved.seen, saved.before), board.drawing),
+        "panel": shown,
+        "shape_changed": bool(shown) and (shown.shape != asked.get("shape") or opened != asked.get("open")),
+        "own_field": "field" in request.POST,
+    }
+    detail = {
+        "revision": saved.draft.revision,
+        "focus": saved.focus,
+        "picked": saved.picked,
+        "label": saved.label,
+        "op": operation.get("op"),
+        "announce": announce or saved.label,
+        "panel_gone": opened is not None and shown is None,
+    }
+    return trigger_client_event(render(request, "canvas/edited.html", context), event, detail)
+
+
+def _field_refused(request: HttpRequest, board: Board, wrong: FieldError) -> HttpResponse:
+    """What was typed is no value: it stays in the field, unsaved, with the reason beside it."""
+    context = {"name": request.POST.get("field", ""), "message": str(wrong), "row": wrong.row}
+    response = render(request, "canvas/field_refused.html", context)
+    return trigger_client_event(
+        response, "draft:refused", {"field": context["name"], "message": str(wrong), "row": wrong.row}
+    )
+
+
+def _refused(message: str) -> HttpResponse:
+    return trigger_client_event(HttpResponse(status=422), "draft:refused", {"message": message})
+
+
+def _stale(
+    request: HttpRequest, workflow: Workflow, stale: StaleRevision, made_on: int, operation: Operation | None
+) -> HttpResponse:
+    """Who was faster, what they changed, and what becomes of the edit that came too late; the page keeps that one. Undo and
+    redo have no operation of their own: on another draft they would mean something else."""
+    context = {"workflow": workflow, "made_on": made_on, **_since(stale.draft, made_on)}
+    if operation is not None:
+        context |= _told(operation, drafts.at_revision(stale.draft, made_on), stale.draft.definition)
+    return render(request, "canvas/stale.html", context, status=409)
+
+
+def _told(operation: Operation, seen: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
+    """`mine` names the edit, `wrong` says why it cannot be applied to what stands now; it can win over that only while what
+    it was made on is kept."""
+    context: dict[str, Any] = {"mine": "Your last edit"}
+    try:
+        if seen is not None:
+            context |= {"mine": apply(seen, operation).label, "may_overwrite": True}
+        apply(now, operation)
+    except EditError as wrong:
+        context["wrong"] = str(wrong)
+    return context
+
+
+def _revision(data: QueryDict, name: str = "revision") -> int:
+    text = data.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 10 else -1
+
+
+urlpatterns = [
+    path("flows/<int:pk>/edit/", edit, name="flow_edit"),
+    path("flows/<int:pk>/undo/", undo, name="flow_undo"),
+    path("flows/<int:pk>/redo/", redo, name="flow_redo"),
+    path("flows/<int:pk>/status/", status, name="flow_status"),
+    path("flows/<int:pk>/since/", since, name="flow_since"),
+]

@@ -1,0 +1,18 @@
+/* The draft moved on without this page: what is shown becomes what stands, in place. */
+import { announce, board, revision, url } from "hf/canvas/board";
+import { panelNow, takeAnswer } from "hf/canvas/answers";
+
+export async function catchUp() {
+  const query = new URLSearchParams({ ...panelNow(), revision: revision() });
+  const response = await fetch(`${url("since/")}?${query}`, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+  if (response.status !== 200 || response.redirected) return location.reload();
+  takeAnswer(await response.text(), response.headers.get("HX-Trigger"));
+}
+
+document.addEventListener("draft:caught_up", ({ detail }) => {
+  board().dataset.revision = detail.revision;
+  document.getElementById("moved-slot").replaceChildren();
+  announce(detail.announce);
+});
+
+document.addEventListener("click", event => event.target.closest("[data-catch-up]") && catchUp());

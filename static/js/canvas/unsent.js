@@ -1,0 +1,17 @@
+/* Edits that are not saved yet outlive the page: a reload, a sign-in in between. Each tab keeps its own. */
+import { board } from "hf/canvas/board";
+
+const place = () => `holdfast/unsent/${board().dataset.flow}`;
+
+export function keep(queue) {
+  if (queue.length) sessionStorage.setItem(place(), JSON.stringify(queue));
+  else sessionStorage.removeItem(place());
+}
+
+export function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(place())) ?? [];
+  } catch {
+    return [];
+  }
+}
