@@ -106,6 +106,7 @@ VIEWS: dict[str, Rule] = {
     "flow_changes": VIEWER,
     "flow_versions": VIEWER,
     "flow_version": VIEWER,
+    "flow_compare": VIEWER,
     "flow_new": BUILDER,
     "flow_import": BUILDER,
     "flow_duplicate": BUILDER,

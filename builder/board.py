@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from runtime.definition import Problem, check, walk
+from runtime.definition import Problem, check, digest, walk
 from runtime.models import Version, Workflow
 
 from . import dataflow, drafts
@@ -57,6 +57,11 @@ class Board:
     def changes(self) -> list[Change]:
         """Since the live version; nothing when there is none."""
         return changes(self.live.definition, self.definition) if self.live else []
+
+    @property
+    def unchanged(self) -> bool:
+        """The draft is what is live: there is nothing to publish."""
+        return self.live is not None and digest(self.definition) == self.live.hash
 
     @cached_property
     def drawing(self) -> Drawing:

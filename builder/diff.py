@@ -51,6 +51,14 @@ def marks(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, str
     }
 
 
+def marks_before(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
+    """The same from the other side: what becomes of the steps of `before`."""
+    words = {REMOVED: "Removed", CHANGED: "Edited", MOVED: "Moved"}
+    return {
+        change.owner: words[change.kind] for change in changes(before, after) if change.owner and change.kind in words
+    }
+
+
 def _workflow(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
     names = ("name", "description", "title", "search")
     fields = [

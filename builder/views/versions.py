@@ -8,7 +8,9 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import path, reverse
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -18,12 +20,12 @@ from runtime.models import Role, Run, Version, Workflow
 from runtime.publish import make_live, publish
 from runtime.states import UNFINISHED
 
-from .. import drafts
+from .. import comparing, drafts
 from ..access import can, get_workflow
 from ..board import Board
 from ..diff import changes
 from ..drafts import StaleRevision
-from ..drawing import drawing
+from ..drawing import Drawing, drawing
 
 PER_PAGE = 30
 LONGEST_NOTE = 2000
@@ -39,7 +41,7 @@ def publish_flow(request: HttpRequest, pk: int) -> HttpResponse:
     if request.POST.get("revision") != str(board.draft.revision):
         moved = "The draft has changed since you opened this. Here it is as it is now."
         return render(request, "canvas/publish.html", {**_publish_context(board), "moved": moved}, status=409)
-    if board.blocking:
+    if board.blocking or board.unchanged:
         return render(request, "canvas/publish.html", _publish_context(board), status=422)
     try:
         version = _publish(workflow, board.draft.revision, request)
@@ -122,6 +124,31 @@ def version(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     return render(request, "canvas/version.html", context)
 
 
+@require_safe
+def compare_versions(request: HttpRequest, pk: int) -> HttpResponse:
+    """`?from=` and `?to=`, each a version's number or "draft", on two canvases with the differences marked."""
+    workflow = get_workflow(request.user, pk)
+    to = request.GET.get("to", "") or comparing.DRAFT
+    right = comparing.side(workflow, to)
+    left = comparing.side(workflow, request.GET.get("from", "") or comparing.before_of(workflow, to)) if right else None
+    if left is None or right is None:
+        raise Http404("There is no such version.")
+    found = comparing.compare(left, right)
+    context = {
+        "workflow": workflow,
+        "comparison": found,
+        "sides": [_side(found.left, found.left_drawing, "before-"), _side(found.right, found.right_drawing, "after-")],
+        "offered": comparing.offered(workflow),
+        "section": "flows",
+    }
+    return render(request, "canvas/compare.html", context)
+
+
+def _side(side: comparing.Side, drawn: Drawing, prefix: str) -> dict[str, Any]:
+    stage = render_to_string("canvas/stage.html", {"drawing": drawn, "readonly": True})
+    return {"side": side, "stage": mark_safe(comparing.apart(stage, prefix)), "prefix": prefix}  # noqa: S308 - our template
+
+
 @require_POST
 def restore(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """The version's definition becomes the draft, as one more edit: what was there can be had back by undo."""
@@ -159,6 +186,7 @@ urlpatterns = [
     path("flows/<int:pk>/publish/", publish_flow, name="flow_publish"),
     path("flows/<int:pk>/changes/", draft_changes, name="flow_changes"),
     path("flows/<int:pk>/versions/", versions, name="flow_versions"),
+    path("flows/<int:pk>/compare/", compare_versions, name="flow_compare"),
     path("flows/<int:pk>/versions/<int:number>/", version, name="flow_version"),
     path("flows/<int:pk>/versions/<int:number>/restore/", restore, name="flow_version_restore"),
     path("flows/<int:pk>/versions/<int:number>/live/", go_live, name="flow_version_live"),

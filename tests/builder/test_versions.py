@@ -62,6 +62,32 @@ def test_a_draft_with_problems_is_not_published_and_the_button_leads_to_them(bui
     assert not Version.objects.exists()
 
 
+def test_what_is_live_and_unchanged_is_not_published_again(builder, flow):
+    publish(flow, SMALL)
+    page = " ".join(builder.get(reverse("flow", args=[flow.pk])).content.decode().split())
+    assert "Publish v2" not in page and "Published</button>" in page
+    address = reverse("flow_publish", args=[flow.pk])
+    assert "Everything is published" in builder.get(address).content.decode()
+    assert builder.post(address, {"revision": 1}).status_code == 422 and Version.objects.count() == 1
+    send(builder, flow, operation={"op": "toggle", "step": "wait"})
+    assert "Publish v2 of Small?" in builder.get(address).content.decode()
+
+
+def test_two_versions_stand_side_by_side_with_what_differs_marked_on_both(builder, flow):
+    publish(flow, SMALL, note="one")
+    publish(flow, {**SMALL, "steps": [{"id": "tell", "type": "delay", "config": {"for": "1h"}}]}, note="two")
+    address = reverse("flow_compare", args=[flow.pk])
+    text = builder.get(address, {"to": "2"}).content.decode()
+    before, after = text.split('aria-label="v2"')
+    assert 'id="before-step-wait"' in before and "Removed" in before and "one" in before
+    assert 'id="after-step-tell"' in after and "New" in after
+    draft = builder.get(address).content.decode()
+    assert 'aria-label="v2"' in draft and 'aria-label="Draft"' in draft
+    assert "are the same, step by step" in builder.get(address, {"from": "1", "to": "1"}).content.decode()
+    for wrong in ({"to": "9"}, {"from": "x"}, {"from": "9" * 30}):
+        assert builder.get(address, wrong).status_code == 404
+
+
 def test_versions_are_listed_seen_restored_and_made_live_again(builder, flow):
     publish(flow, SMALL, note="one")
     publish(flow, {**SMALL, "steps": []}, note="two")
