@@ -1,42 +1,55 @@
 """What people do to runs. Each act takes the run's lock, moves state by compare-and-swap, and writes an audit entry.
 
-Done twice, an act does nothing the second time; the return value says whether it changed anything.
+Done twice, an act does nothing the second time; the return value says whether it changed anything. What cannot be done to
+a run as it is raises NotPossible, with the reason in words for people. `key`, where it is given, names one filled-in form.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from django.db import connection, transaction
 
-from . import waits
+from . import retries, waits
 from .audit import record
+from .courses import Course, NoSuchStep, course_of
+from .definition import children
 from .doorbell import ring_after_commit
-from .models import LogLine, OutboxMessage, Run, Version, Wait
+from .jsonvalues import BadJson, check_json
+from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
+from .paths import scope_of
 from .starts import start
-from .states import UNFINISHED, OutboxState, RunState, WaitKind, WaitState
+from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
 # The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
 END_BY_PERSON = "update run set state = %s, ended_at = holdfast_now(), error = %s::jsonb where id = %s and state = any(%s)"
 REOPEN = "update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed' returning version_id"
-# What failed is done again as the next take: not what an error lane took care of, nor what is inside of such a container.
-SUPERSEDE = """
-update step_result failed set superseded = true
-where run_id = %s and state = 'failed' and not superseded and not coalesce(error @> '{"handled": true}', false)
-  and not exists (
-    select from step_result handled, left(handled.path, -length('/on_error')) as box
-    where handled.run_id = failed.run_id and handled.state = 'failed' and not handled.superseded
-      and right(handled.path, length('/on_error')) = '/on_error' and not starts_with(failed.path, handled.path || '/')
-      and (starts_with(failed.path, box || '/') or starts_with(failed.path, box || '[')))
-"""
 DISPATCH_AGAIN = """
 insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
 values (%s, %s, 'ready', holdfast_now(), 1, 0, 0, false, 0)
+"""
+# Whoever holds the run loses it; whoever comes next finds it as it was made.
+TAKE_AWAY = """
+update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now(),
+    wakes = wakes + 1, claims = greatest(claims, 1), lost = 0, alone = false
+where run_id = %s
+"""
+# What a person gives in the place of a step's own result.
+SKIP = """
+insert into step_result (run_id, scope, path, take, step, state, output, token, started_at, finished_at, superseded)
+select %(run)s, %(scope)s, %(path)s, 1 + coalesce((select max(take) from step_result
+        where run_id = %(run)s and scope = %(scope)s and path = %(path)s), 0),
+    %(step)s, 'skipped', %(output)s::json, 0, holdfast_now(), holdfast_now(), false
 """
 FORGIVE = """
 update dispatch set state = 'ready', due_at = holdfast_now(), lost = 0, deaths = 0, alone = false
 where run_id = %s and token is null
 """
+
+
+class NotPossible(Exception):
+    """The run is not in a state for it; the message says why, and what to do instead."""
 
 
 @transaction.atomic
@@ -57,27 +70,158 @@ def cancel(run_id: int, *, user=None, why: str = "") -> bool:
 
 
 @transaction.atomic
-def requeue(run_id: int, *, user=None) -> bool:
+def force_fail(run_id: int, *, user=None, why: str = "") -> bool:
+    """End an unfinished run as failed, whatever state it is in. Its waits are kept: a requeue lets it go on where it stood."""
+    waits.lock(run_id)
+    message = f"Failed by hand{_by(user)}{f': {why}' if why else '.'}"
+    with connection.cursor() as cursor:
+        cursor.execute("delete from dispatch where run_id = %s", [run_id])
+        cursor.execute(END_BY_PERSON, [RunState.FAILED, json.dumps({"message": message}), run_id, list(UNFINISHED)])
+        changed = cursor.rowcount == 1
+    if changed:
+        Wait.objects.filter(run_id=run_id, state=WaitState.OPEN).update(state=WaitState.SUSPENDED)
+        _note(run_id, message)
+        _audit("force_fail", run_id, user, why=why)
+        ring_after_commit(run_id)
+    return changed
+
+
+@transaction.atomic
+def requeue(run_id: int, *, user=None, key: str = "") -> bool:
     """Let a failed run go on at what failed, as the next take; a quarantined one get another chance."""
+    if _done_before(key, "requeue", run_id):
+        return False
     if _forgive(run_id):
         _audit("requeue", run_id, user)
         return True
+    if not _revive(run_id):
+        return False
+    retries.reopen(run_id, None)
+    _restore_waits(run_id)
+    _note(run_id, f"Requeued{_by(user)}.")
+    _audit("requeue", run_id, user)
+    return True
+
+
+@transaction.atomic
+def retry(run_id: int, path: str, *, user=None, key: str = "") -> bool:
+    """Run a step again, and all that comes after it; `path` may also be an iteration (`each[3]`). Raises NotPossible."""
+    if _done_before(key, "retry", run_id):
+        return False
+    course = _course_of(run_id, path)
+    _take_hold(run_id)
+    require_retriable(run_id, path, course)
+    retries.reopen(run_id, course)
+    _restore_waits(run_id)
+    _note(run_id, f"Retried from here{_by(user)}.", path)
+    _audit("retry", run_id, user, path=path)
+    return True
+
+
+@transaction.atomic
+def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bool:
+    """Give a step that failed, waits or has not run an output, and go on after it. Raises NotPossible."""
+    if _done_before(key, "skip", run_id):
+        return False
+    course = _course_of(run_id, path)
+    if path.endswith("]") or any(name != "on_error" for name, _ in children(course.step)):
+        raise NotPossible("A step that holds others cannot be skipped: skip the steps in it.")
+    try:
+        check_json(output)
+    except BadJson as wrong:
+        raise NotPossible(f"The output cannot be stored: {wrong}") from None
+    _take_hold(run_id)
+    _require_skippable(run_id, path, course)
+    course.roots, course.parallels, course.loops = [path], [], []
+    retries.reopen(run_id, course)
+    with connection.cursor() as cursor:
+        cursor.execute(SKIP, {"run": run_id, "scope": scope_of(path), "path": path, "step": course.step["id"],
+                              "output": json.dumps(output, allow_nan=False)})
+    _restore_waits(run_id)
+    _note(run_id, f"Skipped{_by(user)}, with an output given by hand.", path)
+    _audit("skip", run_id, user, path=path)
+    return True
+
+
+def require_retriable(run_id: int, path: str, course: Course) -> None:
+    """Raise NotPossible for what has not begun, and for what stands in something that is done with."""
+    _require_open_boxes(run_id, course)
+    if not retries.begun(run_id, path):
+        raise NotPossible("This step has not begun, so there is nothing to retry.")
+
+
+def _course_of(run_id: int, path: str) -> Course:
+    try:
+        return course_of(Run.objects.select_related("version").get(pk=run_id).version.definition, path)
+    except NoSuchStep as wrong:
+        raise NotPossible(str(wrong)) from None
+
+
+def _require_open_boxes(run_id: int, course: Course) -> None:
+    if box := retries.handled_box(run_id, course):
+        raise NotPossible(f"The failure of “{box}” has been handled, and its lanes are closed: retry from “{box}” itself.")
+
+
+def _require_skippable(run_id: int, path: str, course: Course) -> None:
+    _require_open_boxes(run_id, course)
+    found = "select state from step_result where run_id = %(run)s and path = %(path)s and not superseded"
+    if any(state != StepState.FAILED for (state,) in retries.rows(found, {"run": run_id, "path": path})):
+        raise NotPossible("This step has its result. To run it again, retry from here.")
+    if not all(Frame.objects.filter(run_id=run_id, path=loop, open__contains=index).exists() for loop, index, _ in course.loops):
+        raise NotPossible("This iteration is not under way, so nothing in it can be skipped.")
+
+
+def _take_hold(run_id: int) -> None:
+    """Take an unfinished run from its owner, or open a failed one again; its dispatch row is locked from here on. A call
+    that is under way is not interrupted: its answer would be lost."""
+    state = waits.lock(run_id)
+    if state is None:
+        if not _revive(run_id):
+            raise NotPossible("The run has ended. Start it again with the same input instead.")
+        return
+    if Wait.objects.filter(run_id=run_id, path="", kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
+        raise NotPossible("The run is quarantined. Let it try again first, or cancel it.")
+    if state == DispatchState.CLAIMED and (call := retries.in_flight(run_id)):
+        raise NotPossible(f"A call is under way (“{call[0]}”, attempt {call[1]}). Try again when it has ended.")
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_AWAY, [run_id])
+    ring_after_commit(run_id)
+
+
+def _revive(run_id: int) -> bool:
+    """Open a failed run again, due now."""
     with connection.cursor() as cursor:
         cursor.execute(REOPEN, [run_id])
         row = cursor.fetchone()
         if row is None:
             return False
-        cursor.execute(SUPERSEDE, [run_id])
-        restored = Wait.objects.filter(run_id=run_id, state=WaitState.SUSPENDED)
-        if restored.filter(kind=WaitKind.PERSON).exists():
-            Run.objects.filter(pk=run_id).update(state=RunState.ATTENTION)
-        restored.update(state=WaitState.OPEN)
         cursor.execute(DISPATCH_AGAIN, [run_id, row[0]])
-    waits.hand_over(run_id)
-    _note(run_id, f"Requeued{_by(user)}.")
-    _audit("requeue", run_id, user)
     ring_after_commit()
     return True
+
+
+def _restore_waits(run_id: int) -> None:
+    """Open again what a failure had suspended, and say whether a person is waited for."""
+    waiting = Wait.objects.filter(run_id=run_id)
+    waiting.filter(state=WaitState.SUSPENDED).update(state=WaitState.OPEN)
+    if waiting.filter(kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
+        Run.objects.filter(pk=run_id, state=RunState.OPEN).update(state=RunState.ATTENTION)
+    else:
+        _attended(run_id)
+    waits.hand_over(run_id)
+
+
+def _done_before(key: str, action: str, run_id: int) -> Act | None:
+    """The act that this key did before, else None and the key is taken. Two at once: the second waits and finds the first."""
+    if not key:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into act (key, run_id, action) values (%s, %s, %s) on conflict do nothing", [key[:64], run_id, action]
+        )
+        if cursor.rowcount:
+            return None
+    return Act.objects.get(pk=key[:64])
 
 
 def _forgive(run_id: int) -> bool:
@@ -128,14 +272,19 @@ def resend(message_id: int, *, user=None) -> bool:
 
 
 @transaction.atomic
-def rerun(run: Run, *, user=None, version: Version | None = None) -> int:
-    """Start a new run with the same input, on the same version unless another is given. Returns its id.
-    Raises Run.DoesNotExist."""
+def rerun(run: Run, *, user=None, version: Version | None = None, input: dict[str, Any] | None = None, key: str = "") -> int:
+    """Start a new run with the same input unless another is given, on the same version unless another is given. Returns
+    its id; done twice with one key, the id of the run that was started. Raises Run.DoesNotExist."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # which retention may just be taking away
+    if earlier := _done_before(key, "rerun", run.pk):
+        return earlier.result
     started = start(
-        version or run.version, trigger_key=run.trigger_key, input=run.input, user=user, test=run.test, rerun_of=run
+        version or run.version, trigger_key=run.trigger_key, input=run.input if input is None else input, user=user,
+        test=run.test, rerun_of=run,
     )
-    _audit("rerun", run.pk, user, new_run=started.run_id)
+    Act.objects.filter(pk=key[:64]).update(result=started.run_id)
+    edited = {"edited": True} if input is not None and input != run.input else {}
+    _audit("rerun", run.pk, user, new_run=started.run_id, **edited)
     return started.run_id
 
 

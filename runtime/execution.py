@@ -130,7 +130,6 @@ class Execution:
     def __init__(self, claim: Claim, run: RunRow, plan: Plan, memory: Memory, services: Services):
         self.claim, self.run, self.plan, self.memory, self.services = claim, run, plan, memory, services
         self.journal = services.journal
-        self.identity = f"{run.id}|{run.created_at.isoformat()}"
         self.masker = Masker()
         self.group = Group()
         self.parked: dict[int, Parked] = {}

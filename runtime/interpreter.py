@@ -108,10 +108,10 @@ async def _on_error(
     if node.step.children and place not in execution.memory.results:
         error = {**failed.error, "handled": True}
         execution.add(
-            _result_row(execution, node, place, scope, 1, StepState.FAILED, error=error),
+            _result_row(execution, node, place, scope, execution.memory.take(place), StepState.FAILED, error=error),
             ("abandon", (execution.run.id, path)),
         )
-        execution.memory.results[place] = Result(1, StepState.FAILED, None, error)
+        execution.memory.results[place] = Result(execution.memory.take(place), StepState.FAILED, None, error)
     error = {name: value for name, value in failed.error.items() if name != "handled"}
     scope.names["steps"][node.id] = {"output": None, "error": error}
     await sequence(execution, node.error_lane, f"{path}/on_error/", scope, group)
@@ -139,15 +139,18 @@ def _choose(execution: Execution, node: Node, path: str, scope: Scope) -> str:
             break
     else:
         lane = node.lanes[-1]
-    execution.add(_result_row(execution, node, path, scope, 1, StepState.SUCCEEDED, {"branch": lane.id}))
+    take = execution.memory.take(path)
+    execution.add(_result_row(execution, node, path, scope, take, StepState.SUCCEEDED, {"branch": lane.id}))
     return lane.id
 
 
 async def _parallel(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
+    take = execution.memory.take(path)
     if path not in execution.memory.results:
-        if path not in execution.memory.frames:
-            execution.memory.frames[path] = FrameState(1, "parallel", len(node.lanes))
-            execution.add(("frame", (execution.run.id, path, 1, "parallel", len(node.lanes), 0, "[]", 0, 0)))
+        frame = execution.memory.frames.get(path)
+        if frame is None:
+            frame = execution.memory.frames[path] = FrameState(take, "parallel", len(node.lanes))
+            execution.add(("frame", (execution.run.id, path, take, "parallel", len(node.lanes), 0, "[]", 0, 0)))
         inner = Group(group)
         await execution.together(
             [
@@ -158,10 +161,10 @@ async def _parallel(execution: Execution, node: Node, path: str, scope: Scope, g
         )
         output = {"lanes": len(node.lanes)}
         execution.add(
-            _result_row(execution, node, path, scope, 1, StepState.SUCCEEDED, output),
-            ("unframe", (execution.run.id, path, 1)),
+            _result_row(execution, node, path, scope, take, StepState.SUCCEEDED, output),
+            ("unframe", (execution.run.id, path, frame.take)),
         )
-        execution.memory.results[path] = Result(1, StepState.SUCCEEDED, output, None)
+        execution.memory.results[path] = Result(take, StepState.SUCCEEDED, output, None)
     else:
         # The lanes' outputs stay visible after the join; every step in them has its result.
         for lane in node.lanes:
@@ -170,18 +173,18 @@ async def _parallel(execution: Execution, node: Node, path: str, scope: Scope, g
 
 
 async def _loop(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
-    result = execution.memory.results.get(path)
+    result, take = execution.memory.results.get(path), execution.memory.take(path)
     if result is None:
         try:
             output = await run_loop(execution, node, path, scope, group, sequence)
         except StepError as wrong:
             raise _failure(execution, node, path, scope, wrong) from None
         try:
-            row = _result_row(execution, node, path, scope, 1, StepState.SUCCEEDED, output)
+            row = _result_row(execution, node, path, scope, take, StepState.SUCCEEDED, output)
         except Unstorable as wrong:
             raise _failure(execution, node, path, scope, StepError(str(wrong), field="config.collect")) from None
-        execution.add(row, ("unframe", (execution.run.id, path, 1)))
-        result = execution.memory.results[path] = Result(1, StepState.SUCCEEDED, output, None)
+        execution.add(row, ("unframe", (execution.run.id, path, execution.memory.frames[path].take)))
+        result = execution.memory.results[path] = Result(take, StepState.SUCCEEDED, output, None)
     _show(scope, node, result.output)
 
 

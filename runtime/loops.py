@@ -58,8 +58,9 @@ class _Loop:
             return
         if self.node.items is not None:
             self.items = self._evaluate_items()
-        chunks = self._chunk_rows()
-        self.frame = FrameState(1, "loop", None if self.items is None else len(self.items))
+        take = self.execution.memory.take(self.path)
+        chunks = self._chunk_rows(take)
+        self.frame = FrameState(take, "loop", None if self.items is None else len(self.items))
         self.execution.memory.frames[self.path] = self.frame
         self.execution.add(self._frame_row(), *chunks)
 
@@ -74,18 +75,18 @@ class _Loop:
             raise StepError(f"The list has {len(items):,} items; at most {MOST_ITERATIONS:,}.", field="config.items")
         return items
 
-    def _chunk_rows(self) -> list[Row]:
+    def _chunk_rows(self, take: int) -> list[Row]:
         items = self.items or []
         chunks = [items[first : first + CHUNK_SIZE] for first in range(0, len(items), CHUNK_SIZE)]
         try:
-            return [("chunk", (self.execution.run.id, self.path, 1, n, self.execution.dump(chunk)))
+            return [("chunk", (self.execution.run.id, self.path, take, n, self.execution.dump(chunk)))
                     for n, chunk in enumerate(chunks)]
         except Unstorable as wrong:
             raise StepError(str(wrong), field="config.items") from None
 
     def _frame_row(self) -> Row:
         frame = self.frame
-        return "frame", (self.execution.run.id, self.path, 1, "loop", frame.total, frame.cursor,
+        return "frame", (self.execution.run.id, self.path, frame.take, "loop", frame.total, frame.cursor,
                          json.dumps(frame.open), frame.succeeded, frame.failed)
 
     def left(self) -> int:
@@ -117,7 +118,7 @@ class _Loop:
             return self.items[index]
         n = index // CHUNK_SIZE
         if n not in self.chunks:
-            rows = await self.execution.services.query(CHUNK, [self.execution.run.id, self.path, 1, n])
+            rows = await self.execution.services.query(CHUNK, [self.execution.run.id, self.path, self.frame.take, n])
             self.chunks = {n: rows[0][0]}
         return self.chunks[n][index % CHUNK_SIZE]
 
@@ -144,7 +145,7 @@ class _Loop:
                 value = self.execution.dump(self.node.collect.evaluate(iteration.names))
             except (ExpressionError, Unstorable) as wrong:
                 raise self._wrong(str(wrong), "config.collect") from None
-            self.execution.add(("value", (self.execution.run.id, self.path, 1, index, value)))
+            self.execution.add(("value", (self.execution.run.id, self.path, self.frame.take, index, value)))
         if self.frame.cursor == self.frame.total and not self.again:
             self.execution.add(self._frame_row())
 
@@ -156,6 +157,6 @@ class _Loop:
         output: dict[str, Any] = {"count": frame.cursor, "succeeded": frame.succeeded, "failed": frame.failed}
         if self.node.collect is not None:
             await self.execution.commit()
-            rows = await self.execution.services.query(VALUES, [self.execution.run.id, self.path, 1])
+            rows = await self.execution.services.query(VALUES, [self.execution.run.id, self.path, frame.take])
             output["results"] = [value for _, value in rows]
         return output

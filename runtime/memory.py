@@ -84,7 +84,21 @@ class Memory:
     frames: dict[str, FrameState] = field(default_factory=dict)
 
     def place(self, path: str) -> Place:
-        return self.places.setdefault(path, Place())
+        place = self.places.get(path)
+        if place is None:
+            place = self.places[path] = Place(self._first_take(path))
+        return place
+
+    def take(self, path: str) -> int:
+        """The take of a step that has no attempts or waits of its own: one more than what people had done again."""
+        place = self.places.get(path)
+        return place.take if place else self._first_take(path)
+
+    def _first_take(self, path: str) -> int:
+        """What is in a loop that is done again begins with the loop's take: of iterations that are not open nothing is
+        remembered."""
+        loop = self.frames.get(path[: path.rfind("[")]) if "[" in path else None
+        return loop.take if loop else 1
 
 
 # The open loops and parallels of some runs.

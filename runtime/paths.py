@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from datetime import UTC, datetime
 
 
 def scope_of(path: str) -> str:
@@ -19,3 +21,9 @@ def scopes_of(path: str) -> list[str]:
 def step_of(path: str) -> str:
     """The id of the step at the path: `each[3]/call` -> `call`."""
     return path.rpartition("/")[2].partition("[")[0]
+
+
+def key_of(run_id: int, created_at: datetime, path: str, take: int, operation: str = "call") -> str:
+    """The Idempotency-Key of a step's calls; the run's creation time keeps two installations apart."""
+    text = f"{run_id}|{created_at.astimezone(UTC).isoformat()}|{path}|{take}|{operation}"
+    return f"hf-{run_id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,6 +13,7 @@ from .execution import Execution, Group, Scope, Unstorable
 from .expressions import ExpressionError, compile
 from .journal import Row
 from .memory import Place
+from .paths import key_of
 from .plan import Node
 from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, Person, StepError
@@ -105,9 +105,8 @@ class StepContext:
             limit.reschedule(now() + left)
 
     def idempotency_key(self, operation: str) -> str:
-        """The same in every attempt of a take; the run's creation time keeps two installations apart."""
-        text = f"{self._execution.identity}|{self.path}|{self.take}|{operation}"
-        return f"hf-{self.run_id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+        """The same in every attempt of a take."""
+        return key_of(self.run_id, self._execution.run.created_at, self.path, self.take, operation)
 
     def settled(self, outcome: AttemptOutcome, done: Done | StepError | None = None, error: str | None = None) -> Row:
         """The row that settles the open attempt."""

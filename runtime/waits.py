@@ -117,9 +117,10 @@ def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
 @transaction.atomic
 def fire(wait_id: int, *, user: Any = None) -> bool:
     """Let a wait end now, as if its time had come: a delay is over, a retry begins, a question or a callback expires.
-    False: it is open no more, or is one that only a person's word ends."""
+    False: it is open no more, is one that only a person's word ends, or stands before a check, which is never made early:
+    the call that it asks about may still be under way."""
     wait = _open(wait_id, TIMED)
-    if wait is None or not resolve_locked(wait_id, {"by": "due", "at": business_now().isoformat(), "who": str(user or "")}):
+    if wait is None or wait.data.get("check") or not resolve_locked(wait_id, {"by": "due", "at": business_now().isoformat(), "who": str(user or "")}):
         return False
     _told(wait, "fire", f"Ended the wait early{_by(user)}.", user)
     return True

@@ -1,5 +1,6 @@
 """The tables of the runtime, one file per subject."""
 
+from .act import Act
 from .audit import AuditEntry
 from .credential import Credential
 from .outbox import OutboxMessage
@@ -13,7 +14,7 @@ from .worker import JournalMark, Worker
 from .workflow import Version, Workflow
 
 __all__ = [
-    "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
+    "Act", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
     "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "Signal", "StepResult",
     "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]
