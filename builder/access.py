@@ -70,6 +70,10 @@ VIEWS: dict[str, Rule] = {
     "run_cancel": OPERATOR,
     "run_requeue": OPERATOR,
     "run_rerun": OPERATOR,
+    "run_retry": OPERATOR,
+    "run_skip": OPERATOR,
+    "run_fail": OPERATOR,
+    "run_wait": OPERATOR,
     "run_answer": OPERATOR,
     # Approvals: by link, where the token is the permission, and signed in, for those who are asked and for operators
     "approve": PUBLIC,

@@ -21,6 +21,8 @@ from .runrows import Iteration, LoopPage, Rows, gathered
 from .unpriced import unpriced_scopes
 
 PER_PAGE = 10
+LONGEST_LABEL = 40
+TELLING = ("name", "title", "label", "full_name", "email", "subject", "company", "key", "sku", "number", "id")
 DEEPEST = 24
 
 # What every iteration of a page did: when, what it cost, whether a step failed that nothing caught.
@@ -41,6 +43,14 @@ order by finished_at limit 1
 LENGTH = """
 select n * 100 + json_array_length(items) from frame_chunk where run_id = %(run)s and path = %(path)s
 order by take desc, n desc limit 1
+"""
+# The items of some iterations; of a loop that ran again, those of its newest take.
+ITEMS = """
+select asked.path, asked.index, found.item
+from unnest(%(paths)s::text[], %(indexes)s::int[]) as asked(path, index) cross join lateral (
+    select items -> (asked.index %% 100) as item from frame_chunk
+    where run_id = %(run)s and path = asked.path and n = asked.index / 100 order by take desc limit 1
+) found
 """
 # Whether anything changed that the page could show: one row, read by keys.
 FINGERPRINT = """
@@ -157,9 +167,10 @@ def _pages(
     bounds = {loop.path: _bounds(run, loop, caught, wanted) for loop in loops}
     scopes = [f"{path}[{index}]" for path, (_, opened, first, last) in bounds.items() for index in range(first, last)]
     did, parked, unpriced = _did(run, scopes, caught), _parked(run, scopes), unpriced_scopes(run.pk, scopes)
+    items = _items(run, {path: range(first, last) for path, (_, _, first, last) in bounds.items()})
     for loop in loops:
         total, opened, first, last = bounds[loop.path]
-        iterations = tuple(_iteration(run, loop, index, did, parked, unpriced) for index in range(first, last))
+        iterations = tuple(_iteration(run, loop, index, did, parked, unpriced, items.get((loop.path, index), "")) for index in range(first, last))
         known = total if total is not None else _begun(loop, total)
         yield loop, LoopPage(
             total=total,
@@ -229,8 +240,30 @@ def _parked(run: Run, scopes: list[str]) -> dict[str, set[str]]:
     return found
 
 
+def _items(run: Run, pages: dict[str, range]) -> dict[tuple[str, int], str]:
+    """(loop, index) -> the word for its item."""
+    asked = [(path, index) for path, indexes in pages.items() for index in indexes]
+    if not asked:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(ITEMS, {"run": run.pk, "paths": [path for path, _ in asked], "indexes": [index for _, index in asked]})
+        return {(path, index): label_of(item) for path, index, item in cursor.fetchall()}
+
+
+def label_of(item: Any) -> str:
+    """A short word for an item: the item itself, or what in it names it best."""
+    if isinstance(item, dict):
+        plain = {str(key).lower(): value for key, value in item.items() if isinstance(value, str | int | float) and value != ""}
+        best = next((key for name in TELLING for key in plain if key == name), None)
+        item = plain.get(best) if best else next(iter(plain.values()), None)
+    if item is None or isinstance(item, list | dict | bool):
+        return ""
+    text = " ".join(str(item).split())
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+
+
 def _iteration(
-    run: Run, loop: _Loop, index: int, did: dict[str, tuple], parked: dict[str, set[str]], unpriced: set[str]
+    run: Run, loop: _Loop, index: int, did: dict[str, tuple], parked: dict[str, set[str]], unpriced: set[str], label: str
 ) -> Iteration:
     scope = f"{loop.path}[{index}]"
     started, ended, cost, failed = did.get(scope, (None, None, None, False))
@@ -245,4 +278,4 @@ def _iteration(
     else:
         state = "succeeded" if index < _begun(loop, loop.frame.total if loop.frame else None) or loop.ended else "queued"
     ended = None if is_open and state != "failed" else ended
-    return Iteration(index, state, started, ended, cost, scope in unpriced)
+    return Iteration(index, state, started, ended, cost, scope in unpriced, label)

@@ -21,6 +21,8 @@ class Place:
     attempts: list[Any] = field(default_factory=list)
     waits: list[Any] = field(default_factory=list)
     frame: Any = None
+    earlier: list[Any] = field(default_factory=list)
+    """The attempts of earlier takes, oldest first."""
 
     @property
     def open_wait(self) -> Any:
@@ -65,6 +67,8 @@ class Iteration:
     ended_at: datetime | None = None
     cost: Decimal | None = None
     unpriced: bool = False
+    label: str = ""
+    """What tells its item from the others: a name, an address, a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +95,29 @@ def gathered(
 ) -> dict[str, Place]:
     """Path -> its latest take. A result that a requeue superseded says nothing about its step any more."""
     takes: dict[str, dict[int, Place]] = {}
+    over: set[tuple[str, int]] = set()
 
     def place(row: Any) -> Place:
         return takes.setdefault(row.path, {}).setdefault(row.take, Place(row.take))
 
     for result in results:
         place(result).result = None if result.superseded else result
+        if result.superseded:
+            over.add((result.path, result.take))
     for attempt in sorted(attempts, key=lambda attempt: attempt.n):
         place(attempt).attempts.append(attempt)
     for wait in sorted(waits, key=lambda wait: (wait.created_at, wait.pk)):
         place(wait).waits.append(wait)
     for frame in frames:
         place(frame).frame = frame
-    return {path: _newest(by_take) for path, by_take in takes.items()}
+    return {path: _newest(by_take, (path, max(by_take)) in over) for path, by_take in takes.items()}
 
 
-def _newest(takes: dict[int, Place]) -> Place:
-    """A person's word "run it again" begins the next take before any of its rows is there."""
+def _newest(takes: dict[int, Place], over: bool) -> Place:
+    """Somebody who has it run again begins the next take before any of its rows is there."""
     newest = takes[max(takes)]
     last = newest.last_wait
-    if last is not None and isinstance(last.outcome, dict) and last.outcome.get("answer") == "again":
-        return Place(newest.take + 1)
+    if over or last is not None and isinstance(last.outcome, dict) and last.outcome.get("answer") == "again":
+        newest = Place(newest.take + 1, frame=newest.frame)
+    newest.earlier = [attempt for take in sorted(takes) if take < newest.take for attempt in takes[take].attempts]
     return newest

@@ -189,7 +189,7 @@ class _Maker:
         scope = f"{path}[{row.index}]"
         node = Node("iteration", scope, level, f"Iteration {row.index + 1:,}{of}", parent=path, index=row.index)
         node.state, node.cost, node.unpriced = row.state, row.cost, row.unpriced
-        node.folded = row.index != page.opened
+        node.folded, node.aside = row.index != page.opened, row.label
         steps = self.sequence(body, f"{scope}/", level + 1, scope) if row.index == page.opened else []
         if steps and row.state not in ("succeeded", "failed"):
             node.state = self.joined([step for step in steps if step.parent == scope])
@@ -215,7 +215,7 @@ class _Maker:
         if step["type"] in ("parallel", "loop"):
             self.container(node, step, place, below)
         elif started is not None:
-            node.attempts = len(place.attempts) or max(1, place.take)
+            node.attempts = len(place.earlier) + len(place.attempts) or max(1, place.take)
             node.time = self.ended(place) - started
             node.spans = list(self.spans(place, node.state))
             node.note = self.note(step, node, place)
@@ -283,6 +283,8 @@ class _Maker:
 
     def spans(self, place: Place, state: str) -> Iterator[Span]:
         last = place.attempts[-1] if place.attempts else None
+        for attempt in place.earlier:
+            yield Span("lost", attempt.started_at, attempt.ended_at or self.end, f"Take {attempt.take}, {attempt_title(attempt).lower()}")
         for attempt in place.attempts:
             end = attempt.ended_at or self.end
             good = attempt is last and state not in ("attention",) and (attempt.error is None or state == "failed")

@@ -56,11 +56,10 @@ select distinct path from (
     select from step_result r where r.run_id = %(run)s and r.scope = begun.scope and r.path = begun.path and not r.superseded)
 order by path limit %(most)s
 """
-# Calls that happened or may have happened, and will be made again as the take after the newest.
+# Calls that were made, and will be made again as the take after the newest.
 CALLS = f"""
 select path, max(take) + 1, (array_agg(outcome order by take desc, n desc))[1], count(*) over ()
-from attempt where run_id = %(run)s and operation <> 'check' and outcome is distinct from 'not_sent'
-  and outcome is distinct from 'refused' and {AGAIN}
+from attempt where run_id = %(run)s and operation <> 'check' and {AGAIN}
 group by path order by path limit %(most)s
 """
 MAILS = f"""

@@ -46,7 +46,7 @@ class StepContext:
         try:
             self.config = self.node.config.render(self.names)
         except ExpressionError as wrong:
-            raise StepError(str(wrong), field="config") from None
+            raise StepError(str(wrong), field=".".join(("config", *map(str, wrong.path)))) from None
 
     def evaluate(self, expression: str, **more: Any) -> Any:
         try:

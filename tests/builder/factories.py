@@ -18,6 +18,7 @@ from runtime.models import (
     Attempt,
     Dispatch,
     Frame,
+    FrameChunk,
     LogLine,
     Membership,
     OutboxMessage,

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from runtime.models import Decision, Dispatch, Run
+from runtime.models import Decision, Dispatch, Run, StepResult
 from tests.builder import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -164,6 +164,34 @@ def test_cancelling_asks_first_and_begins_on_the_safe_answer(desk, live_server):
     desk.get_by_role("button", name="Cancel run").click()
     desk.locator("dialog[open] [data-yes]").click()
     expect(desk.locator("#run-head .state")).to_have_text("Cancelled")
+
+
+def test_retrying_shows_what_it_repeats_and_begins_on_the_safe_answer(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/{run.pk}/?step=qualify")
+    desk.get_by_role("link", name="Retry from here").click()
+    asked = desk.get_by_role("dialog", name="Retry from “Qualify lead”?")
+    expect(asked.get_by_role("region", name="Outside, once more")).to_contain_text("new Idempotency-Key hf-")
+    expect(asked.get_by_role("region", name="Runs again")).to_contain_text("Approve VIP outreach")
+    expect(asked.get_by_role("button", name="Leave it")).to_be_focused()
+    desk.keyboard.press("Enter")
+    expect(asked).to_be_hidden()
+    desk.get_by_role("link", name="Retry from here").click()
+    asked.get_by_role("button", name="Retry from here").click()
+    expect(desk.get_by_text("It runs again from here.")).to_be_visible()
+    assert not StepResult.objects.filter(run_id=run.pk, superseded=False).exists()
+
+
+def test_running_again_with_another_input(desk, live_server):
+    run = lead(state="failed")
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_role("link", name="Re-run").click()
+    asked = desk.get_by_role("dialog", name=f"Start run {run.pk:,} again?")
+    asked.get_by_text("Edit the input").click()
+    asked.get_by_label("Input").fill('{"body": {"company": "Other"}}')
+    asked.get_by_role("button", name="Start a new run").click()
+    expect(desk.get_by_text(f"Started again, after run {run.pk:,}.")).to_be_visible()
+    assert Run.objects.get(rerun_of=run).input == {"body": {"company": "Other"}}
 
 
 def test_iterations_open_one_at_a_time_and_page_by_number(desk, live_server):

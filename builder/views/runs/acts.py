@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from builder import access, runlist
-from runtime import acts
+from runtime import acts, waits
 from runtime.jsonvalues import BadJson, loads_strict
-from runtime.models import Run, Wait
+from runtime.models import Wait
 from runtime.states import WaitKind
 
 LARGEST_OUTPUT = 1 << 20
@@ -30,27 +31,6 @@ def cancel_run(request: HttpRequest, run_id: int) -> HttpResponse:
     else:
         messages.warning(request, "The run had ended before; nothing was changed.")
     return redirect("run", run.pk)
-
-
-@require_POST
-def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
-    run = access.get_run(request.user, run_id, access.OPERATOR)
-    if acts.requeue(run.pk, user=request.user):
-        messages.success(request, "Requeued. It goes on where it failed.")
-    else:
-        messages.warning(request, "Only a failed run can be requeued; nothing was changed.")
-    return redirect("run", run.pk)
-
-
-@require_POST
-def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
-    run = access.get_run(request.user, run_id, access.OPERATOR)
-    try:
-        again = acts.rerun(run, user=request.user)
-    except Run.DoesNotExist:
-        raise Http404("The run is kept no longer.") from None
-    messages.success(request, f"Started with the input of run {run.pk:,}.")
-    return redirect("run", again)
 
 
 @require_POST
@@ -74,6 +54,40 @@ def answer_wait(request: HttpRequest, run_id: int, wait_id: int) -> HttpResponse
     return redirect(back)
 
 
+@require_POST
+def act_on_wait(request: HttpRequest, run_id: int, wait_id: int) -> HttpResponse:
+    """End a delay or a pause now, answer a callback by hand, or let a wait end later."""
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    wait = get_object_or_404(Wait, pk=wait_id, run_id=run.pk)
+    back = back_to(request) or reverse("run", args=[run.pk])
+    act = request.POST.get("act", "")
+    if act == "fire":
+        done, said = waits.fire(wait.pk, user=request.user), "Now it is. The run goes on."
+    elif act == "extend":
+        done, said = extended(wait, request), "It waits longer."
+    elif act == "call":
+        payload, wrong = posted_output(request.POST.get("output", ""))
+        if wrong:
+            messages.error(request, wrong)
+            return redirect(back)
+        done, said = acts.call_back(wait.pk, payload, user=request.user), "Answered by hand. The run goes on."
+    else:
+        raise BadRequest("That is nothing that can be done to a wait.")
+    if done:
+        messages.success(request, said)
+    else:
+        messages.warning(request, "It waits no longer, or cannot be moved; nothing was changed.")
+    return redirect(back)
+
+
+def extended(wait: Wait, request: HttpRequest) -> bool:
+    hours = request.POST.get("hours", "")
+    if hours not in LONGER or wait.due_at is None:
+        return False
+    return waits.extend(wait.pk, wait.due_at + timedelta(hours=int(hours)), user=request.user)
+
+
+LONGER = {"1": "1 hour", "24": "1 day", "168": "1 week"}
 ANSWERED = {
     "happened": "Noted that it happened. The run goes on.",
     "again": "The step runs again, as its next take.",
@@ -88,7 +102,7 @@ def posted_output(text: str) -> tuple[Any, str]:
     try:
         return loads_strict(text.encode(), LARGEST_OUTPUT), ""
     except BadJson as wrong:
-        return None, f"The output is no JSON: {wrong} Nothing was changed."
+        return None, f"This is no JSON: {wrong} Nothing was changed."
 
 
 @require_POST

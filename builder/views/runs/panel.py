@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
+from django.urls import reverse
+
+from builder.again import where
 from builder.changewords import field_title
+from builder.models import Draft
 from builder.questions import missing
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
-from runtime.definition import find
+from runtime.definition import children, find
 from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
-from runtime.paths import step_of
+from runtime.paths import scope_of, step_of
 from runtime.states import UNFINISHED, AttemptOutcome, WaitKind
 from runtime.steps import step_types
 from runtime.tokens import callback_url
@@ -31,10 +36,45 @@ def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, now: dat
         "node": node,
         "place": place,
         "attempts": _attempts(place),
+        "ran": _ran(place),
+        "mails": list(OutboxMessage.objects.filter(run_id=run.pk, path=node.path).defer("payload").order_by("pk")[:20])
+        if node.icon == "email" else [],
         "key_shared": _key(place),
         "log": _log(run, "" if whole else node.path, before),
     }
-    return shown | {"tabs": _tabs(shown, node)}
+    return shown | _acts(run, definition, node, place) | {"tabs": _tabs(shown, node)}
+
+
+def _acts(run: Run, definition: dict[str, Any], node: Node, place: Place) -> dict[str, Any]:
+    """Addresses of what can be done from this line, as far as it can be told from here; the act itself looks again."""
+    if node.kind != "step":
+        return {}
+    step = find(definition, step_of(node.path)) or {}
+    acts: dict[str, Any] = {"where": _where(node.path)}
+    if run.state in (*UNFINISHED, "failed") and "[]" not in node.path:
+        asked = urlencode({"step": node.path})
+        begun = place.started_at is not None or place.result is not None
+        if begun:
+            acts["retry_url"] = f"{reverse('run_retry', args=[run.pk])}?{asked}"
+        if begun and (scope := scope_of(node.path)):
+            acts["iteration_url"] = f"{reverse('run_retry', args=[run.pk])}?{urlencode({'step': scope})}"
+        if not any(name != "on_error" for name, _ in children(step)) and (place.result is None or place.result.state == "failed"):
+            acts["skip_url"] = f"{reverse('run_skip', args=[run.pk])}?{asked}"
+    if not run.workflow.deleted_at and _in_draft(run, step_of(node.path)):
+        acts["builder_url"] = f"{reverse('flow', args=[run.workflow_id])}?{urlencode({'step': step_of(node.path)})}"
+    return acts | {"more": any(acts.get(name) for name in ("iteration_url", "skip_url", "builder_url"))}
+
+
+def _where(path: str) -> str:
+    text = where(path)
+    return text[:1].upper() + text[1:]
+
+
+def _in_draft(run: Run, step: str) -> bool:
+    """Whether the flow as it is edited now still has the step."""
+    draft = Draft.objects.filter(workflow_id=run.workflow_id).first()
+    definition = draft.definition if draft else run.workflow.live_version and run.workflow.live_version.definition
+    return bool(definition) and find(definition, step) is not None
 
 
 def _whole(run: Run, place: Place, now: datetime) -> dict[str, Any]:
@@ -66,7 +106,7 @@ def _step(run: Run, definition: dict[str, Any], place: Place, node: Node, now: d
         "id": step.get("id", ""),
         "input": sized(given) if given is not None else None,
         "input_note": note,
-        "output": sized(result.output) if result is not None and result.state == "succeeded" else None,
+        "output": sized(result.output) if result is not None and result.state in ("succeeded", "skipped") else None,
         "error": error,
         "remedy": remedy(error, place, step) if error else "",
         "ask": _ask(run, place, now) if run.state in UNFINISHED else None,
@@ -159,8 +199,16 @@ def _attempts(place: Place) -> list[dict[str, Any]]:
             "response_size": _size(attempt.response),
             "worker": holder if attempt.ended_at is None else "",
         }
-        for attempt in reversed(place.attempts)
+        for attempt in reversed([*place.earlier, *place.attempts])
     ]
+
+
+def _ran(place: Place) -> dict[str, Any] | None:
+    """A step that makes no calls and did not wait ran all the same: once per take."""
+    result = place.result
+    if result is None or place.attempts or place.earlier or place.waits:
+        return None
+    return {"state": str(result.state), "n": max(1, place.take), "at": result.started_at, "took": result.finished_at - result.started_at}
 
 
 def _holder(place: Place) -> str:
@@ -212,7 +260,7 @@ def _log(run: Run, path: str, before: str) -> dict[str, Any]:
 
 def _tabs(shown: dict[str, Any], node: Node) -> list[dict[str, Any]]:
     failed = node.state == "failed" and bool(shown["attempts"])
-    tries = len(shown["attempts"]) or len(shown["place"].waits)
+    tries = node.attempts or len(shown["attempts"])
     tabs = [
         {"id": "input", "label": "Input", "selected": not failed},
         {"id": "output", "label": "Output"},

@@ -1,0 +1,150 @@
+"""Acts that repeat work. Each shows first what it will repeat (GET: a dialog, or a page without script) and then does it
+(POST, once per form)."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from builder import access, again
+from runtime import acts
+from runtime.definition import find
+from runtime.jsonvalues import BadJson, loads_strict
+from runtime.models import Run
+from runtime.paths import step_of
+
+LARGEST_INPUT = 1 << 20
+LONGEST_EDITED = 100_000
+MOST_PATH = 1000
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    if request.method != "POST":
+        return ask(request, run, "requeue", again.for_requeue(run), title=f"Requeue run {run.pk:,}?", yes="Requeue")
+    if acts.requeue(run.pk, user=request.user, key=key_of(request)):
+        messages.success(request, "Requeued. It goes on where it failed.")
+    else:
+        messages.warning(request, "Only a failed run can be requeued; nothing was changed.")
+    return redirect("run", run.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def retry_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """From a step or an iteration, named by its path."""
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    path = path_of(request)
+    if request.method != "POST":
+        title = f"Retry from “{name_of(run, path)}”?"
+        return ask(request, run, "retry", again.for_retry(run, path), title=title, yes="Retry from here", path=path)
+    try:
+        done = acts.retry(run.pk, path, user=request.user, key=key_of(request))
+    except acts.NotPossible as wrong:
+        messages.error(request, f"{wrong} Nothing was changed.")
+    else:
+        messages.success(request, "It runs again from here." if done else "That was done already; nothing more happened.")
+    return redirect(at_step(run, path))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def skip_step(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Give the step an output by hand, and go on after it."""
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    path = path_of(request)
+    context = {"title": f"Skip “{name_of(run, path)}”?", "yes": "Skip this step", "path": path}
+    if request.method != "POST":
+        return ask(request, run, "skip", None, **context, output="")
+    text = request.POST.get("output", "")
+    try:
+        output = loads_strict(text.encode(), LARGEST_INPUT) if text.strip() else None
+        done = acts.skip(run.pk, path, output, user=request.user, key=key_of(request))
+    except BadJson as wrong:
+        return ask(request, run, "skip", None, **context, output=text, wrong=f"The output is no JSON: {wrong}")
+    except acts.NotPossible as wrong:
+        messages.error(request, f"{wrong} Nothing was changed.")
+    else:
+        messages.success(request, "Skipped. The run goes on with this output." if done else "That was done already.")
+    return redirect(at_step(run, path))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """A new run, with the same or an edited input, on the version that this one is pinned to or on the live one."""
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    live = run.workflow.live_version if not run.workflow.deleted_at else None
+    context = {"title": f"Start run {run.pk:,} again?", "yes": "Start a new run", "live": live if live and live.pk != run.version_id else None}
+    if request.method != "POST":
+        return ask(request, run, "rerun", again.for_rerun(run), **context, input=pretty(run.input))
+    text, chosen = request.POST.get("input", ""), request.POST.get("version", "")
+    try:
+        given = read_input(text) if text.strip() else None
+    except BadJson as wrong:
+        return ask(request, run, "rerun", again.for_rerun(run), **context, input=text, on_live=chosen == "live", wrong=f"The input is no JSON: {wrong}")
+    version = live if chosen == "live" and live else None
+    try:
+        started = acts.rerun(run, user=request.user, version=version, input=given, key=key_of(request))
+    except Run.DoesNotExist:
+        raise Http404("The run is kept no longer.") from None
+    messages.success(request, f"Started again, after run {run.pk:,}.")
+    return redirect("run", started)
+
+
+@require_POST
+def fail_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    if acts.force_fail(run.pk, user=request.user, why=request.POST.get("why", "")[:300]):
+        messages.success(request, "Failed by hand. Requeue takes it up again where it stood.")
+    else:
+        messages.warning(request, "The run had ended before; nothing was changed.")
+    return redirect("run", run.pk)
+
+
+def ask(request: HttpRequest, run: Run, act: str, told: again.Told | None, **context: Any) -> HttpResponse:
+    """The question, as a dialog for htmx, else as a page. A form that was wrong is shown again on a page."""
+    dialog = bool(request.headers.get("HX-Request"))
+    back = at_step(run, context.get("path", ""))
+    given = {"run": run, "act": act, "told": told, "key": secrets.token_hex(16), "back": back, "dialog": dialog} | context
+    status = 422 if context.get("wrong") else 200
+    return render(request, "runs/again_dialog.html" if dialog else "runs/again.html", given, status=status)
+
+
+def read_input(text: str) -> dict[str, Any]:
+    """What expressions call `trigger`. Raises BadJson."""
+    value = loads_strict(text.encode(), LARGEST_INPUT)
+    if not isinstance(value, dict):
+        raise BadJson("", "It has to be an object, such as {\"body\": {}}.")
+    return value
+
+
+def pretty(value: Any) -> str:
+    """Empty for what is too long to be edited in a field: then the new run gets it as it is."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return text if len(text) <= LONGEST_EDITED else ""
+
+
+def key_of(request: HttpRequest) -> str:
+    return request.POST.get("key", "")[:64].replace("\x00", "")
+
+
+def path_of(request: HttpRequest) -> str:
+    return (request.POST.get("step") or request.GET.get("step") or "")[:MOST_PATH].replace("\x00", "")
+
+
+def name_of(run: Run, path: str) -> str:
+    name = (find(run.version.definition, step_of(path)) or {}).get("name") or step_of(path)
+    place = again.where(path)
+    return f"{name}, {place}" if place else name
+
+
+def at_step(run: Run, path: str) -> str:
+    address = reverse("run", args=[run.pk])
+    return f"{address}?{urlencode({'step': path})}" if path else address

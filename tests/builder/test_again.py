@@ -1,0 +1,200 @@
+"""Acts that repeat work: what the dialog says, that it is said first, and that a form counts once."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import pytest
+from django.urls import reverse
+
+from runtime.models import AuditEntry, Dispatch, Run, StepResult, Wait
+from runtime.paths import key_of
+from tests.builder import factories
+
+pytestmark = pytest.mark.django_db
+
+APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
+DEAL = "hot/yes/meanwhile/outreach/deal"
+INTRO = "hot/yes/meanwhile/outreach/intro"
+
+
+@pytest.fixture
+def operator(client):
+    person = factories.user("operator")
+    client.force_login(person)
+    return person
+
+
+@pytest.fixture
+def run():
+    """Failed at the deal, after two answered calls; a mail went out from the other lane."""
+    error = {"step": "deal", "name": "Create deal in CRM", "path": DEAL, "message": "503 Service Unavailable"}
+    made = factories.run(factories.version(), state="failed", error=error)
+    factories.attempt(made, "qualify", 1, 0, 3)
+    factories.result(made, "qualify", 0, 3, output={"score": 82})
+    factories.result(made, "hot", 3, 3, output={"branch": "yes"})
+    factories.attempt(made, DEAL, 1, 4, 5, "unknown", error="No answer within 60 s.")
+    factories.result(made, DEAL, 4, 5, "failed", error=error)
+    factories.result(made, "hot/yes/meanwhile/warm/study", 4, 5)
+    factories.mail(made, "priya@example.com", path="hot/yes/meanwhile/warm/study", state="sent")
+    return made
+
+
+def asked(client, name: str, run: Run, **query) -> str:
+    answer = client.get(f"{reverse(name, args=[run.pk])}?{urlencode(query)}", headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def section(html: str, name: str) -> str:
+    return html.partition(f'aria-label="{name}"')[2].partition("</section>")[0]
+
+
+def test_a_requeue_says_what_it_repeats_and_asks_first(client, operator, run):
+    html = asked(client, "run_requeue", run)
+    assert "<dialog" in html and "Create deal in CRM" in section(html, "Runs again")
+    outside = section(html, "Outside, once more")
+    assert key_of(run.pk, run.created_at, DEAL, 2) in outside and "may have happened" in outside and "Qualify" not in outside
+    assert "Qualify lead" in section(html, "Keeps its result") and "Send case study" in section(html, "Keeps its result")
+    run.refresh_from_db()
+    assert run.state == "failed", "looking is not doing"
+    page = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert f'hx-get="{reverse("run_requeue", args=[run.pk])}"' in page and f'hx-get="{reverse("run_rerun", args=[run.pk])}"' in page
+
+
+def test_a_retry_from_the_top_of_the_lanes_repeats_mails_too(client, operator, run):
+    html = asked(client, "run_retry", run, step="hot")
+    outside = section(html, "Outside, once more")
+    assert "Mail to priya@example.com" in outside and key_of(run.pk, run.created_at, DEAL, 2) in outside
+    assert "Qualify lead" in section(html, "Keeps its result")
+    first = client.post(reverse("run_retry", args=[run.pk]), {"step": "hot", "key": "k"}, follow=True)
+    again = client.post(reverse("run_retry", args=[run.pk]), {"step": "hot", "key": "k"}, follow=True)
+    assert "runs again from here" in first.content.decode() and "done already" in again.content.decode()
+    assert set(StepResult.objects.filter(run_id=run.pk, superseded=False).values_list("path", flat=True)) == {"qualify"}
+    assert Dispatch.objects.get(pk=run.pk).state == "ready"
+    entry = AuditEntry.objects.get(action="retry")
+    assert (entry.actor, entry.detail) == (operator, {"path": "hot"})
+
+
+def test_what_cannot_be_retried_says_why(client, operator, run):
+    assert "has not begun" in asked(client, "run_retry", run, step=INTRO)
+    assert "no step at" in asked(client, "run_retry", run, step="nowhere")
+    done = factories.run(run.version, state="succeeded")
+    factories.result(done, "qualify", 0, 1)
+    assert "has ended" in asked(client, "run_retry", done, step="qualify")
+    answer = client.post(reverse("run_retry", args=[done.pk]), {"step": "qualify"}, follow=True)
+    assert "Nothing was changed" in answer.content.decode()
+
+
+def test_without_script_the_question_is_a_page(client, operator, run):
+    html = client.get(reverse("run_rerun", args=[run.pk])).content.decode()
+    assert "<dialog class=\"dialog dialog--wide\" id=\"again" not in html and "Start a new run" in html and "Leave it" in html
+
+
+def test_a_rerun_with_edited_input_on_the_live_version_counts_once(client, operator, run):
+    newer = factories.Version.objects.create(workflow=run.workflow, number=8, definition=run.version.definition, hash="8")
+    run.workflow.live_version = newer
+    run.workflow.save()
+    html = asked(client, "run_rerun", run)
+    assert "v8, live now" in html and "Halden Robotics" in html and "Qualify lead" in section(html, "Outside, once more")
+    form = {"key": "form", "version": "live", "input": '{"body": {"company": "Other"}}'}
+    first = client.post(reverse("run_rerun", args=[run.pk]), form)
+    assert client.post(reverse("run_rerun", args=[run.pk]), form).url == first.url
+    started = Run.objects.get(rerun_of=run)
+    assert (started.version, started.input) == (newer, {"body": {"company": "Other"}})
+    assert AuditEntry.objects.get(action="rerun").detail["edited"]
+    for wrong in ("{", "[1]", "7"):
+        answer = client.post(reverse("run_rerun", args=[run.pk]), form | {"key": wrong, "input": wrong})
+        assert answer.status_code == 422 and "The input is no JSON" in answer.content.decode()
+    assert Run.objects.filter(rerun_of=run).count() == 1
+
+
+def test_a_failed_step_is_skipped_with_an_output(client, operator, run):
+    assert "Output of the step" in asked(client, "run_skip", run, step=DEAL)
+    assert client.post(reverse("run_skip", args=[run.pk]), {"step": DEAL, "output": "{"}).status_code == 422
+    client.post(reverse("run_skip", args=[run.pk]), {"step": DEAL, "output": '{"id": 7}', "key": "s"})
+    result = StepResult.objects.get(run_id=run.pk, path=DEAL, superseded=False)
+    assert (result.state, result.output, result.take) == ("skipped", {"id": 7}, 2)
+    page = client.get(reverse("run", args=[run.pk]), {"step": DEAL})
+    assert page.context["panel"]["output"]["value"] == {"id": 7}
+
+
+def test_waits_are_ended_and_made_longer(client, operator):
+    run = factories.run(factories.version())
+    wait = factories.wait(run, "hot/no/later", "timer", 1, due=10**9)
+    address = reverse("run_wait", args=[run.pk, wait.pk])
+    due = wait.due_at
+    client.post(address, {"act": "extend", "hours": "24"})
+    wait.refresh_from_db()
+    assert (wait.due_at - due).days == 1
+    client.post(address, {"act": "extend", "hours": "-5"})
+    assert Wait.objects.get(pk=wait.pk).due_at == wait.due_at
+    client.post(address, {"act": "fire"})
+    answer = client.post(address, {"act": "fire"}, follow=True)
+    assert "waits no longer" in answer.content.decode() and Wait.objects.get(pk=wait.pk).state == "resolved"
+    assert client.post(address, {"act": "other"}).status_code == 400
+    assert AuditEntry.objects.filter(action="fire").count() == 1
+
+
+def test_force_fail_and_back(client, operator):
+    run = factories.run(factories.version(), dispatch="claimed")
+    client.post(reverse("run_fail", args=[run.pk]))
+    run.refresh_from_db()
+    assert run.state == "failed" and "Failed by hand" in run.error["message"]
+    client.post(reverse("run_requeue", args=[run.pk]))
+    run.refresh_from_db()
+    assert run.state == "open"
+
+
+def test_viewers_may_not(client, run):
+    client.force_login(factories.user("viewer"))
+    for name in ("run_requeue", "run_retry", "run_skip", "run_rerun"):
+        assert client.get(reverse(name, args=[run.pk])).status_code == 403
+        assert client.post(reverse(name, args=[run.pk])).status_code == 403
+    assert client.post(reverse("run_fail", args=[run.pk])).status_code == 403
+
+
+# The run page
+
+
+def test_a_step_that_is_done_again_shows_its_earlier_attempts(client, operator, run):
+    client.post(reverse("run_requeue", args=[run.pk]))
+    page = client.get(reverse("run", args=[run.pk]), {"step": DEAL})
+    line = next(row["node"] for row in page.context["lines"] if row["node"].path == DEAL)
+    assert line.state == "queued" and page.context["panel"]["take"] == 2
+    assert [one["row"].take for one in page.context["panel"]["attempts"]] == [1]
+    assert "of take 1" in page.content.decode()
+
+
+def test_iterations_are_named_by_their_items(client, operator):
+    run = factories.run(factories.version(), dispatch="claimed")
+    factories.frame(run, "each", total=3, cursor=2, open=[1], succeeded=1)
+    items = [{"id": 7, "name": "Dana"}, {"email": "lee@example.com", "id": 8}, "third"]
+    factories.FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=items)
+    factories.result(run, "each[0]/add", 1, 2)
+    page = client.get(reverse("run", args=[run.pk]), {"step": "each[1]/add"})
+    lines = [row["node"] for row in page.context["lines"] if row["node"].kind == "iteration"]
+    assert [(node.name, node.aside) for node in lines[:2]] == [("Iteration 1 of 3", "Dana"), ("Iteration 2 of 3", "lee@example.com")]
+    assert "Iteration 2" in page.context["panel"]["where"]
+
+
+def test_table_and_tab_agree_on_the_attempts_of_a_mail_step(client, operator):
+    run = factories.run(factories.version(), state="succeeded")
+    path = "hot/yes/meanwhile/warm/study"
+    factories.result(run, "hot", 0, 0, output={"branch": "yes"})
+    factories.result(run, path, 1, 1.2)
+    factories.mail(run, "priya@example.com", path=path, state="sent", attempts=2, sent_at=factories.at(3))
+    page = client.get(reverse("run", args=[run.pk]), {"step": path})
+    line = next(row["node"] for row in page.context["lines"] if row["node"].path == path)
+    tab = next(tab for tab in page.context["panel"]["tabs"] if tab["id"] == "attempts")
+    assert line.attempts == tab["count"] == 1
+    html = page.content.decode()
+    assert "priya@example.com" in html and "2 attempts" in html
+
+
+def test_a_step_leads_to_the_builder_while_the_flow_has_it(client, operator, run):
+    link = f"{reverse('flow', args=[run.workflow_id])}?step=deal"
+    assert link in client.get(reverse("run", args=[run.pk]), {"step": DEAL}).content.decode()
+    run.workflow.live_version = factories.Version.objects.create(workflow=run.workflow, number=8, definition={"steps": []}, hash="8")
+    run.workflow.save()
+    assert link not in client.get(reverse("run", args=[run.pk]), {"step": DEAL}).content.decode()
