@@ -72,7 +72,7 @@ def run(held: ExitStack, interrupts: Interrupts, started: float) -> None:
     held.callback(lambda: stop([*web, cluster], grace, lambda: interrupts.hurried))
     with stage("Workers") as told:
         cluster.start()
-        told(f"{settings.HOLDFAST_WORKERS} processes")
+        told(f"{settings.HOLDFAST_WORKERS} process{'es' if settings.HOLDFAST_WORKERS > 1 else ''}")
     with stage("Web server") as told:
         for child in web:
             child.start()
