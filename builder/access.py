@@ -46,6 +46,7 @@ VIEWS: dict[str, Rule] = {
     # For machines: each checks a token, a signature or a bearer of its own
     "hook": PUBLIC,
     "hook_no_slash": PUBLIC,
+    "hook_test": PUBLIC,
     "callback": PUBLIC,
     "callback_no_slash": PUBLIC,
     "healthz": PUBLIC,
@@ -126,9 +127,13 @@ VIEWS: dict[str, Rule] = {
     "flow_version_restore": BUILDER,
     "flow_version_live": BUILDER,
     "flow_offline": BUILDER,
+    "flow_samples": BUILDER,
+    "flow_pin": BUILDER,
+    "flow_listen": BUILDER,
     "flow_test_step": BUILDER,
     "flow_test_result": BUILDER,
     "flow_test_run": BUILDER,
+    "flow_test_watch": BUILDER,
     "flow_run_now": OPERATOR,
     # API pages
     "api_docs": SIGNED_IN,

@@ -66,7 +66,8 @@ class Board:
     @cached_property
     def drawing(self) -> Drawing:
         live = self.live.definition if self.live else None
-        drawn = drawing(self.definition, problems=self.problems, marks=marks(live, self.definition))
+        pins = self.samples.pins
+        drawn = drawing(self.definition, problems=self.problems, marks=marks(live, self.definition), pins=pins)
         return _remember(self._key(self.draft.revision), drawn)
 
     @cached_property
@@ -83,7 +84,8 @@ class Board:
         if drawn := _drawn.get(self._key(revision)):
             return drawn
         live = self.live.definition if self.live else None
-        return drawing(definition, problems=problems_of(definition, self.samples), marks=marks(live, definition))
+        problems, pins = problems_of(definition, self.samples), self.samples.pins
+        return drawing(definition, problems=problems, marks=marks(live, definition), pins=pins)
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -97,7 +99,8 @@ class Board:
 
     def _key(self, revision: int) -> tuple[Any, ...]:
         """Everything that a drawing depends on beside the definition's own revision."""
-        return self.workflow.pk, revision, self.workflow.live_version_id, self.samples.source
+        samples = self.samples
+        return self.workflow.pk, revision, self.workflow.live_version_id, samples.source, samples.pins, samples.stamp
 
 
 _drawn: dict[tuple[Any, ...], Drawing] = {}

@@ -8,7 +8,7 @@ found and swapped by itself: `node-<step>` is a step with everything under it, `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,10 +42,11 @@ class Card:
     retries: int = 0
     logic: bool = False
     trigger: bool = False
+    pinned: bool = False
 
     @property
     def flagged(self) -> bool:
-        return bool(self.off or self.retries or self.note or self.problem)
+        return bool(self.off or self.retries or self.note or self.problem or self.pinned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +134,13 @@ def drawing(
     *,
     problems: list[Problem] = [],
     marks: Mapping[str, str] = {},  # noqa: B006 - never changed
+    pins: Set[str] = frozenset(),
 ) -> Drawing:
     worst: dict[str, Problem] = {}
     for problem in problems:
         if problem.step not in worst or (worst[problem.step].warning and not problem.warning):
             worst[problem.step] = problem
-    painter = _Painter(worst, marks)
+    painter = _Painter(worst, marks, pins)
     triggers = tuple(painter.trigger(trigger) for trigger in definition.get("triggers") or [])
     return Drawing(str(definition.get("name", "")), triggers, painter.flow(definition.get("steps") or [], "", ""))
 
@@ -147,6 +149,7 @@ def drawing(
 class _Painter:
     worst: Mapping[str, Problem]
     marks: Mapping[str, str]
+    pins: Set[str]
 
     def flow(self, steps: list[dict[str, Any]], parent: str, lane: str) -> Flow:
         last = len(steps) - 1
@@ -203,6 +206,7 @@ class _Painter:
         return replace(
             card,
             mark=self.marks.get(card.id, ""),
+            pinned=card.id in self.pins,
             problem=problem.message if problem else "",
             warning=bool(problem and problem.warning),
         )
@@ -247,6 +251,18 @@ def _again(step: dict[str, Any]) -> str:
     if not holds_body(step):
         return ""
     return "again while true" if (step.get("config") or {}).get("while") else "next item"
+
+
+def every_card(drawn: Drawing) -> list[Patch]:
+    """The swaps that draw each card anew, where nobody knows what the page shows of them."""
+    return [Patch("triggers", "node-triggers", triggers=drawn.triggers), *_cards(drawn.flow)]
+
+
+def _cards(flow: Flow) -> Iterator[Patch]:
+    for node in flow.nodes:
+        yield Patch("card", f"step-{node.id}", card=node.card)
+        for lane in node.every_lane():
+            yield from _cards(lane.flow)
 
 
 def patches(before: Drawing, after: Drawing) -> list[Patch]:

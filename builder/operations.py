@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Avg, Count, DateTimeField, DurationField, ExpressionWrapper, F, Func, Max, Min, Q
+from django.db.models import Avg, Count, DateTimeField, DurationField, Exists, ExpressionWrapper, F, Func, Max, Min, OuterRef, Q
 
 from builder import access
 from builder.runlist import in_state
@@ -86,7 +86,7 @@ def _worker(worker: Worker) -> dict[str, Any]:
 
 def everywhere(user: Any) -> list[dict[str, Any]]:
     """State -> how many runs, their average age, the oldest; and what succeeded among the latest."""
-    runs, rows = access.runs_for(user, access.OPERATOR), []
+    runs, rows = access.runs_for(user, access.OPERATOR).filter(test=False), []
     age = ExpressionWrapper(BusinessNow() - F("created_at"), output_field=DurationField())
     for state in ("running", "waiting", "attention", "failed"):
         found = runs.filter(in_state(state)).order_by("pk").annotate(age=age)[: COUNT_TO + 1]
@@ -99,7 +99,7 @@ def everywhere(user: Any) -> list[dict[str, Any]]:
 def succeeded(user: Any) -> dict[str, Any]:
     """Runs of the last day that succeeded, among the latest."""
     took = ExpressionWrapper(F("ended_at") - F("created_at"), output_field=DurationField())
-    latest = access.runs_for(user, access.OPERATOR).order_by("-pk").values("pk")[:RUNS_READ]
+    latest = access.runs_for(user, access.OPERATOR).filter(test=False).order_by("-pk").values("pk")[:RUNS_READ]
     found = Run.objects.filter(pk__in=latest, state=RunState.SUCCEEDED, ended_at__gt=BusinessNow() - timedelta(hours=HOURS))
     return found.aggregate(number=Count("pk"), average=Avg(took))
 
@@ -192,7 +192,7 @@ def failing(user: Any) -> list[Failure]:
     """The failures of the last day among the latest thousand, those of most runs first."""
     now = business_now()
     since = now - timedelta(hours=HOURS)
-    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED).order_by("-pk")
+    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED, test=False).order_by("-pk")
     found = runs.values_list("pk", "workflow_id", "workflow__name", "error", "ended_at")[:FAILED_READ]
     groups: dict[str, Failure] = {}
     for pk, flow_id, flow, error, ended in found:
@@ -256,8 +256,9 @@ def waiting(user: Any) -> list[dict[str, Any]]:
     """Kind of wait -> how many, which is due next, how many are overdue."""
     rows, runs = [], access.runs_for(user, access.OPERATOR)
     mine = Q() if user.is_superuser else Q(run_id__in=runs.filter(state__in=[RunState.OPEN, RunState.ATTENTION]).values("pk"))
+    live = ~Exists(Run.objects.filter(pk=OuterRef("run_id"), test=True))
     for kind, word in KIND_WORDS.items():
-        found = Wait.objects.filter(mine, state=WaitState.OPEN, kind=kind).order_by()[: COUNT_TO + 1]
+        found = Wait.objects.filter(mine, live, state=WaitState.OPEN, kind=kind).order_by()[: COUNT_TO + 1]
         told = found.aggregate(number=Count("pk"), next=Min("due_at"), oldest=Min("created_at"))
         if told["number"]:
             rows.append(told | {"kind": str(kind), "word": word})

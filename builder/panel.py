@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,10 +75,21 @@ class Panel:
     shape: str = ""
     address: str = ""
     secret: str = ""
+    output: Any = None
+    has_output: bool = False
+    pinned: bool = False
 
     @property
     def is_step(self) -> bool:
         return isinstance(self.kind, StepType)
+
+    @property
+    def pinnable(self) -> bool:
+        return self.is_step and self.kind.type not in ("condition", "parallel", "stop")
+
+    @property
+    def output_text(self) -> str:
+        return json.dumps(self.output if self.has_output else {}, indent=2, ensure_ascii=False)
 
     @property
     def first(self) -> list[Shown]:
@@ -140,6 +152,9 @@ def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
         tab=tab,
         tree=tree(dataflow.available_at(board.definition, step["id"], board.samples)),
         source=board.samples.source,
+        output=board.samples.steps.get(step["id"]),
+        has_output=step["id"] in board.samples.steps,
+        pinned=step["id"] in board.samples.pins,
     )
     return _counted(panel, problems)
 

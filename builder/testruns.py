@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from runtime.definition import find
@@ -12,15 +13,22 @@ from runtime.starts import Started, start
 
 from .dryrun import rendered_config
 from .editing.places import label_of
+from .testshape import literal, with_pins
 
 TEST_KEY = "test"
 
 
 def start_test(
-    workflow: Workflow, definition: dict[str, Any], *, trigger_key: str, input: dict[str, Any], user: Any
+    workflow: Workflow,
+    definition: dict[str, Any],
+    *,
+    trigger_key: str,
+    input: dict[str, Any],
+    user: Any,
+    pins: Mapping[str, Any] = MappingProxyType({}),
 ) -> Started:
-    """A run of exactly this draft. Raises DefinitionError when it has problems that block."""
-    version = snapshot(workflow, definition, user=user)
+    """A run of exactly this draft, but for pinned steps. Raises DefinitionError when it has problems that block."""
+    version = snapshot(workflow, with_pins(definition, pins), user=user)
     return start(version, trigger_key=trigger_key, input=input, user=user, test=True)
 
 
@@ -50,17 +58,6 @@ def start_step_test(
     return start_test(
         workflow, alone, trigger_key=TEST_KEY, input=trigger if isinstance(trigger, dict) else {}, user=user
     )
-
-
-def literal(value: Any) -> Any:
-    """Sample data is data: braces in it must not be read as a template a second time."""
-    if isinstance(value, str):
-        return value.replace("{{", '{{ "{{" }}')
-    if isinstance(value, list):
-        return [literal(item) for item in value]
-    if isinstance(value, dict):
-        return {key: literal(item) for key, item in value.items()}
-    return value
 
 
 def _without_defaults(config: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:

@@ -16,11 +16,14 @@ from .shapes import ANY, MISSING, Shape, group, merged, of_sample, of_schema, sa
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What a real run had: its input, its steps' outputs by id, and what to call it ("run 48,213")."""
+    """What a real run had: its input, its steps' outputs by id, and what to call it ("run 48,213"). `pins` are the steps
+    whose output a person set instead; `stamp` changes whenever any of it was chosen anew."""
 
     trigger: Any = MISSING
     steps: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    pins: frozenset[str] = frozenset()
+    stamp: str = ""
 
 
 TEXT, NUMBER, YES_NO, EMPTY_LIST = Shape("text"), Shape("number"), Shape("yes/no"), Shape("list")

@@ -2,5 +2,6 @@
 
 from .api_token import ApiToken
 from .draft import Draft, Revision
+from .sample import Listener, Pin, Sample
 
-__all__ = ["ApiToken", "Draft", "Revision"]
+__all__ = ["ApiToken", "Draft", "Listener", "Pin", "Revision", "Sample"]

@@ -22,7 +22,7 @@ from ..access import can, get_workflow
 from ..board import Board
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
-from ..drawing import patches
+from ..drawing import Drawing, every_card, patches
 from ..editing import EditError, apply
 from ..editing.groups import copies_of
 from ..editing.places import label_of
@@ -113,6 +113,23 @@ def renaming(request: HttpRequest, pk: int) -> HttpResponse:
     except EditError as wrong:
         context["wrong"] = str(wrong)
     return render(request, "canvas/renaming.html", context)
+
+
+def renewed(request: HttpRequest, board: Board, before: Drawing | None) -> HttpResponse:
+    """The parts of the page that changed because the sample data did, out of band; the open panel is drawn anew. Without
+    the drawing that the page shows, every card is."""
+    opened = request.POST.get("open")
+    tab = request.POST.get("tab", "setup")
+    shown = panel_for(board, opened, tab if tab in TABS else "setup") if opened is not None else None
+    context = {
+        **page_context(request, board),
+        "patches": patches(before, board.drawing) if before else every_card(board.drawing),
+        "panel": shown,
+        "selected": shown.id if shown else None,
+        "shape_changed": True,
+        "own_field": False,
+    }
+    return render(request, "canvas/edited.html", context)
 
 
 def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from ..fieldedits import field_operation
 from ..forms.base import FieldError
 from ..models import Draft
 from ..panel import panel_for
+from ..samples import pins_follow
 from .canvas import page_context
 
 Operation = dict[str, Any]
@@ -138,6 +139,7 @@ def _changed(
     event: str = "draft:saved",
 ) -> HttpResponse:
     """The changed parts, out of band; an event tells the page the new revision and what to select."""
+    pins_follow(workflow, saved.before, saved.draft.definition)
     board, asked = Board(workflow, saved.draft), request.POST if request.method == "POST" else request.GET
     opened = asked.get("open")
     if opened and operation.get("step") == opened and operation["op"] in ("configure", "rename"):

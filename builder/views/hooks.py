@@ -68,7 +68,7 @@ def _receive(request: HttpRequest, token: str) -> HttpResponse:
     _check_signature(trigger, headers, body)
     if trigger.workflow.paused:
         return try_later("This flow is paused. Send it again later.", 60)
-    event = _event(request, trigger, headers, body)
+    event = event_of(request, trigger.config, headers, body)
     try:
         key, input_hash = _key(trigger, event, headers, body)
     except EvaluationError as problem:
@@ -102,9 +102,9 @@ def _check_signature(trigger: Trigger, headers: dict[str, str], body: bytes) -> 
         verify(kind, signing_secrets(trigger), headers, body, business_now())
 
 
-def _event(request: HttpRequest, trigger: Trigger, headers: dict[str, str], body: bytes) -> dict[str, Any]:
-    """What expressions call `trigger`."""
-    value = parse_body(body, headers.get("content-type", ""), trigger.config.get("format", "json"))
+def event_of(request: HttpRequest, config: dict[str, Any], headers: dict[str, str], body: bytes) -> dict[str, Any]:
+    """What expressions call `trigger`. `config` is the webhook's."""
+    value = parse_body(body, headers.get("content-type", ""), config.get("format", "json"))
     query = parse_pairs(request.META.get("QUERY_STRING", "").encode("utf-8", "surrogateescape"), "query")
     kept = {name: text for name, text in headers.items() if name not in NEVER_KEPT}
     try:

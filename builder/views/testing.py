@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,6 +14,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
+from runtime.acts import cancel
 from runtime.clock import business_now
 from runtime.definition import DefinitionError
 from runtime.expressions import ExpressionError
@@ -22,13 +25,17 @@ from runtime.states import UNFINISHED
 from runtime.triggers.manual import fields_of, read_form
 
 from ..access import get_workflow
-from ..board import Board
+from ..board import Board, problems_of
 from ..dataflow import names_at
 from ..dataflow.samples import trigger_shape
 from ..dataflow.shapes import MISSING, sample_of
 from ..dryrun import dry_run
 from ..editing.triggers import trigger_label
+from ..runload import fingerprint
+from ..samples import pins_of, runs_to_choose_from
 from ..testruns import start_step_test, start_test
+from ..testshape import up_to
+from ..testwatch import watched
 
 BY_HAND = "manual"
 
@@ -69,20 +76,38 @@ def _result(request: HttpRequest, workflow: Workflow, run_id: int, step: str) ->
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def test_run(request: HttpRequest, pk: int) -> HttpResponse:
-    """GET asks for the input, POST starts the draft as a test run and opens its page."""
+    """GET asks for the input, POST starts the draft as a test run, which the canvas then follows. `to` ends it behind a
+    step; `replay` is a run whose input it begins with."""
     board = Board.of(get_workflow(request.user, pk, Role.BUILDER))
-    definition = board.definition
-    triggers = definition.get("triggers") or []
+    asked = _Asked.of(request, board)
     if request.method != "POST":
-        return _ask(request, board, definition, triggers, test=True)
+        return _ask(request, board, asked, test=True)
     try:
-        key, input_, wrong = _input(request, triggers)
+        key, input_, wrong = _input(request, asked)
         if wrong:
-            return _ask(request, board, definition, triggers, test=True, wrong=wrong, status=422)
-        started = start_test(board.workflow, definition, trigger_key=key, input=input_, user=request.user)
+            return _ask(request, board, asked, test=True, wrong=wrong, status=422)
+        pins = pins_of(board.workflow)
+        started = start_test(
+            board.workflow, asked.definition, trigger_key=key, input=input_, user=request.user, pins=pins
+        )
     except (BadJson, DefinitionError) as problem:
-        return _ask(request, board, definition, triggers, test=True, message=str(problem), status=422)
-    return HttpResponseClientRedirect(reverse("run", args=[started.run_id]))
+        return _ask(request, board, asked, test=True, message=str(problem), status=422)
+    return render(request, "canvas/test_bar.html", {**watched(board.workflow, started.run_id), "oob": True})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def test_watch(request: HttpRequest, pk: int) -> HttpResponse:
+    """Where a test run stands, step by step; asks again by itself until it has ended. POST cancels it."""
+    workflow, number = get_workflow(request.user, pk, Role.BUILDER), request.GET.get("run", "")
+    if not number.isdecimal() or len(number) > 18:
+        raise Http404("There is no such run.")
+    if request.method != "POST" and request.GET.get("seen") == fingerprint(int(number)):
+        return HttpResponse(status=204)
+    found = watched(workflow, int(number))
+    if request.method == "POST":
+        cancel(found["run"].pk, user=request.user)
+        found = watched(workflow, int(number))
+    return render(request, "canvas/test_bar.html", found)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -91,68 +116,103 @@ def run_now(request: HttpRequest, pk: int) -> HttpResponse:
     board = Board.of(get_workflow(request.user, pk, Role.OPERATOR))
     live = board.live
     definition = live.definition if live else {}
-    triggers = (
-        [one for one in definition.get("triggers") or [] if one["type"] == "manual"] or definition.get("triggers") or []
-    )
+    declared = definition.get("triggers") or []
+    asked = _Asked(definition, [one for one in declared if one["type"] == "manual"] or declared)
     if request.method != "POST" or live is None or board.workflow.paused:
-        return _ask(request, board, definition, triggers, test=False)
+        return _ask(request, board, asked, test=False)
     try:
-        key, input_, wrong = _input(request, triggers)
+        key, input_, wrong = _input(request, asked)
         if wrong:
-            return _ask(request, board, definition, triggers, test=False, wrong=wrong, status=422)
+            return _ask(request, board, asked, test=False, wrong=wrong, status=422)
     except BadJson as problem:
-        return _ask(request, board, definition, triggers, test=False, message=str(problem), status=422)
+        return _ask(request, board, asked, test=False, message=str(problem), status=422)
     started = start(live, trigger_key=key, input=input_, user=request.user)
     return HttpResponseClientRedirect(reverse("run", args=[started.run_id]))
 
 
-def _input(request: HttpRequest, triggers: list[dict[str, Any]]) -> tuple[str, dict[str, Any], dict[str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to run: the definition, the triggers that may have started it, where it ends, whose input it takes."""
+
+    definition: dict[str, Any]
+    triggers: list[dict[str, Any]]
+    to: str = ""
+    past: Run | None = None
+
+    @classmethod
+    def of(cls, request: HttpRequest, board: Board) -> _Asked:
+        values = request.POST if request.method == "POST" else request.GET
+        to, number = values.get("to", ""), values.get("replay", "")
+        past = None
+        if number:
+            runs = Run.objects.filter(workflow=board.workflow)
+            past = runs.filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+            if past is None:
+                raise Http404("There is no such run of this flow.")
+        definition = up_to(board.definition, to) if to else board.definition
+        return cls(definition, definition.get("triggers") or [], to, past)
+
+    def chosen(self, request: HttpRequest) -> dict[str, Any] | None:
+        """The trigger that is named, else the one that the past run had, else the first."""
+        values = request.POST if request.method == "POST" else request.GET
+        wanted = (values.get("trigger"), self.past.trigger_key if self.past else None)
+        by_id = {one["id"]: one for one in self.triggers}
+        return next((by_id[key] for key in wanted if key in by_id), self.triggers[0] if self.triggers else None)
+
+
+def _input(request: HttpRequest, asked: _Asked) -> tuple[str, dict[str, Any], dict[str, str]]:
     """(trigger key, the run's input, what is wrong by field). Raises BadJson."""
-    chosen = next(
-        (one for one in triggers if one["id"] == request.POST.get("trigger")), triggers[0] if triggers else None
-    )
+    chosen, past = asked.chosen(request), asked.past.input if asked.past else {}
     if chosen is None:
-        return BY_HAND, {"body": {}}, {}
+        return BY_HAND, past or {"body": {}}, {}
     if chosen["type"] == "manual":
         body, wrong = read_form(fields_of(chosen.get("config") or {}), request.POST)
         return chosen["id"], {"body": body}, wrong
     if chosen["type"] == "schedule":
         now = business_now().isoformat()
-        return chosen["id"], {"scheduled_at": now, "occurrence": f"by hand@{now}"}, {}
+        return chosen["id"], past or {"scheduled_at": now, "occurrence": f"by hand@{now}"}, {}
     body = loads_strict((request.POST.get("body") or "{}").encode(), root="body")
     more = {"headers": {}, "query": {}, "method": "POST"} if chosen["type"] == "webhook" else {}
-    return chosen["id"], {"body": body, **more}, {}
+    return chosen["id"], {**more, **past, "body": body}, {}
 
 
 def _ask(
     request: HttpRequest,
     board: Board,
-    definition: dict[str, Any],
-    triggers: list[dict[str, Any]],
+    asked: _Asked,
     *,
     test: bool,
-    wrong: Mapping[str, str] = {},
+    wrong: Mapping[str, str] = MappingProxyType({}),
     message: str = "",
-    status: int = 200,  # noqa: B006 - never changed
+    status: int = 200,
 ) -> HttpResponse:
-    chosen = next(
-        (one for one in triggers if one["id"] == request.POST.get("trigger")), triggers[0] if triggers else None
-    )
-    sample = sample_of(trigger_shape({**definition, "triggers": [chosen] if chosen else []}, board.samples))
+    chosen, typed = asked.chosen(request), request.POST
+    sample = sample_of(trigger_shape({**asked.definition, "triggers": [chosen] if chosen else []}, board.samples))
+    if asked.past:
+        sample = asked.past.input
     body = sample.get("body") if isinstance(sample, dict) and sample is not MISSING else None
+    known = body if isinstance(body, dict) and (asked.past or test) else {}
     fields = fields_of(chosen.get("config") or {}) if chosen and chosen["type"] == "manual" else []
+    problems = problems_of(asked.definition, board.samples) if test else []
     context = {
         "workflow": board.workflow,
         "board": board,
         "test": test,
         "trigger": chosen,
-        "triggers": [{"id": one["id"], "label": trigger_label(one)} for one in triggers],
+        "triggers": [{"id": one["id"], "label": trigger_label(one)} for one in asked.triggers],
         "fields": [
-            {**field, "value": request.POST.get(field["id"], ""), "wrong": wrong.get(field["id"])} for field in fields
+            {**field, "value": typed.get(field["id"], known.get(field["id"], "")), "wrong": wrong.get(field["id"])}
+            for field in fields
         ],
-        "body": request.POST.get("body") or json.dumps(body if body is not None else {}, indent=2, ensure_ascii=False),
+        "body": typed.get("body") or json.dumps(body if body is not None else {}, indent=2, ensure_ascii=False),
         "message": message,
         "url": reverse("flow_test_run" if test else "flow_run_now", args=[board.workflow.pk]),
+        "to": asked.to,
+        "to_name": board.name_of(asked.to) if asked.to else "",
+        "past": asked.past,
+        "runs": runs_to_choose_from(board.workflow) if test else [],
+        "blocking": [problem for problem in problems if not problem.warning],
+        "pins": sorted(board.name_of(step) for step in board.samples.pins) if test else [],
     }
     return render(request, "canvas/ask_input.html", context, status=status)
 
@@ -161,5 +221,6 @@ urlpatterns = [
     path("flows/<int:pk>/test/step/", step_test, name="flow_test_step"),
     path("flows/<int:pk>/test/result/", test_result, name="flow_test_result"),
     path("flows/<int:pk>/test/run/", test_run, name="flow_test_run"),
+    path("flows/<int:pk>/test/watch/", test_watch, name="flow_test_watch"),
     path("flows/<int:pk>/run/", run_now, name="flow_run_now"),
 ]

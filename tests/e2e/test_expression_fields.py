@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from runtime.definition import find
-from tests.e2e.test_builder import builder, complaints, definition, ines, lead  # noqa: F401 - fixtures
+from tests.e2e.flows import builder, complaints, definition, ines, lead  # noqa: F401 - fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -151,8 +151,8 @@ def may_decide(user: Any, run: Run, place: Place | None) -> bool:
 
 
 def neighbours(request: HttpRequest, run: Run) -> dict[str, str]:
-    """The runs before and after this one among those that this person may see."""
-    runs = access.runs_for(request.user)
+    """The runs before and after this one among those that this person may see; tests among tests."""
+    runs = access.runs_for(request.user).filter(test=run.test)
     newer = runs.filter(pk__gt=run.pk).order_by("pk").values_list("pk", flat=True)[:1]
     older = runs.filter(pk__lt=run.pk).order_by("-pk").values_list("pk", flat=True)[:1]
     return {name: reverse("run", args=[found[0]]) if found else "" for name, found in (("newer", newer), ("older", older))}

@@ -7,6 +7,7 @@ import { begin as beginMoving } from "hf/canvas/moving";
 import { open as openPanel } from "hf/canvas/panel";
 import { openAfter, openInstead } from "hf/canvas/picker";
 import { about, chosen, named } from "hf/canvas/selection";
+import { runTo } from "hf/canvas/testrun";
 
 const menu = () => document.getElementById("step-menu");
 let step = "";
@@ -24,6 +25,7 @@ const ACTS = {
   cut,
   move: beginMoving,
   toggle: steps => edit({ op: "toggle", ...about(steps) }),
+  "run-to": () => runTo(step),
   "wrap-condition": steps => edit({ op: "wrap", ...about(steps), type: "condition" }),
   "wrap-loop": steps => edit({ op: "wrap", ...about(steps), type: "loop" }),
   "wrap-parallel": steps => edit({ op: "wrap", ...about(steps), type: "parallel" }),

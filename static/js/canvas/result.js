@@ -38,7 +38,10 @@ function soon(host, pause) {
 }
 
 /* One plain pill shows its value itself. */
-const saysItself = host => host.matches("hf-expr") && host.querySelectorAll(".pill").length === 1 && host.querySelector(".expr").textContent === host.querySelector(".pill").textContent;
+function saysItself(host) {
+  const [pill, more] = host.querySelectorAll(".pill:not(.pill--bad):has(.pill__val)");
+  return pill !== undefined && more === undefined && host.querySelector(".expr").textContent === pill.textContent;
+}
 
 async function show(host) {
   const text = textOf(host);

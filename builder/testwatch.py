@@ -1,0 +1,61 @@
+"""A test run as the canvas shows it: the state of every step of the draft, laid over its card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404
+
+from runtime.clock import business_now
+from runtime.definition import walk
+from runtime.models import Run, Workflow
+from runtime.paths import step_of
+from runtime.states import UNFINISHED
+
+from .runload import fingerprint, load
+from .runtree import Node, most_telling, tree
+from .templatetags.states import state_word
+
+TELLING = ("attention", "failed", "running", "waiting", "queued", "succeeded", "cancelled", "skipped")
+"""Of a step that ran several times, in a loop, the first of these counts."""
+
+
+def watched(workflow: Workflow, run_id: int) -> dict[str, Any]:
+    """What the bar shows, and `steps`: id -> {state, word}. Http404 for a run that is no test of this flow."""
+    run = Run.objects.select_related("version", "dispatch").filter(pk=run_id, workflow=workflow, test=True).first()
+    if run is None:
+        raise Http404("There is no such test run of this flow.")
+    rev, definition = fingerprint(run_id), run.version.definition
+    nodes = tree(definition, load(run, definition), run, business_now())
+    live = run.state in UNFINISHED
+    at = next((node.name for node in nodes if node.path == most_telling(nodes)), "")
+    return {
+        "workflow": workflow,
+        "run": run,
+        "live": live,
+        "at": at,
+        "rev": rev,
+        "steps": _states(definition, nodes, live),
+        "shapes": TELLING,
+    }
+
+
+def _states(definition: dict[str, Any], nodes: list[Node], live: bool) -> dict[str, dict[str, str]]:
+    found: dict[str, str] = {}
+    for node in nodes:
+        if node.kind == "trigger":
+            continue
+        if node.kind == "step":
+            step = step_of(node.path)
+            found[step] = min(found.get(step, "skipped"), node.state, key=_rank)
+    rest = "queued" if live else "skipped"
+    ids = [step["id"] for step in walk(definition.get("steps") or [])]
+    return {step: _told(found.get(step, rest)) for step in ids}
+
+
+def _rank(state: str) -> int:
+    return TELLING.index(state) if state in TELLING else len(TELLING)
+
+
+def _told(state: str) -> dict[str, str]:
+    return {"state": state, "word": state_word(state)}
