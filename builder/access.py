@@ -107,6 +107,8 @@ VIEWS: dict[str, Rule] = {
     "flow_copy": VIEWER,
     "flow_status": VIEWER,
     "flow_since": VIEWER,
+    "flow_fold": VIEWER,
+    "flow_find": VIEWER,
     "flow_export": VIEWER,
     "flow_changes": VIEWER,
     "flow_versions": VIEWER,

@@ -28,7 +28,7 @@ _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 @dataclass(frozen=True, slots=True)
 class Card:
     """`line` is the small text under the name, `mark` "New" or "Edited", `problem` the first of its problems, `retries` how
-    often it is tried where that was said."""
+    often it is tried where that was said, `inside` how many steps it holds, `troubles` how many of these have a problem."""
 
     id: str
     type: str
@@ -40,6 +40,8 @@ class Card:
     off: bool = False
     note: str = ""
     retries: int = 0
+    inside: int = 0
+    troubles: int = 0
     logic: bool = False
     trigger: bool = False
     pinned: bool = False
@@ -169,6 +171,12 @@ class _Painter:
             for branch in branches
         )
         body = self.lane(step, "", card.name, step.get("steps") or []) if holds_body(step) else None
+        within = [node for lane in (*lanes, *((body,) if body else ()), *error) for node in lane.flow.nodes]
+        card = replace(
+            card,
+            inside=sum(1 + node.card.inside for node in within),
+            troubles=sum(bool(node.card.problem) + node.card.troubles for node in within),
+        )
         after = f"after {card.name}" if not (lanes or error) or body else "after the lanes join"
         return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after)
 

@@ -2,6 +2,7 @@
 
 from .api_token import ApiToken
 from .draft import Draft, Revision
+from .fold import Fold
 from .sample import Listener, Pin, Sample
 
-__all__ = ["ApiToken", "Draft", "Listener", "Pin", "Revision", "Sample"]
+__all__ = ["ApiToken", "Draft", "Fold", "Listener", "Pin", "Revision", "Sample"]

@@ -26,6 +26,7 @@ from ..drawing import Drawing, every_card, patches
 from ..editing import EditError, apply
 from ..editing.groups import copies_of
 from ..editing.places import label_of
+from ..folding import folded
 from ..fieldedits import field_operation
 from ..forms.base import FieldError
 from ..models import Draft
@@ -142,6 +143,7 @@ def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
         "drawing": board.drawing,
         "problems": [{"name": board.name_of(problem.step), "problem": problem} for problem in board.problems],
         "history": board.history,
+        "folded": folded(board.workflow, request.user),
         "readonly": not may_edit,
         "may_edit": may_edit,
         "may_run": can(request.user, Role.OPERATOR, board.workflow.team),

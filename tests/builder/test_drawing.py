@@ -26,7 +26,7 @@ def test_nothing_changed_nothing_swapped():
         ({"op": "toggle", "step": "score"}, [("card", "step-score")]),
         ({"op": "insert", "type": "delay", "place": {"index": 0}}, [("insert", "node-triggers")]),
         ({"op": "insert", "type": "delay", "place": {"after": "score"}}, [("insert", "node-score")]),
-        ({"op": "insert", "type": "delay", "place": {"after": "call"}}, [("node", "node-call"), ("insert", "node-call")]),
+        ({"op": "insert", "type": "delay", "place": {"after": "call"}}, [("card", "step-hot"), ("node", "node-call"), ("insert", "node-call")]),
         ({"op": "remove", "step": "score"}, [("delete", "node-score")]),
         ({"op": "move", "step": "score", "place": {"index": 2}}, [("delete", "node-score"), ("insert", "node-hot")]),
         ({"op": "insert", "type": "delay", "place": {"parent": "hot", "lane": "else", "index": 0}}, [("node", "node-hot")]),

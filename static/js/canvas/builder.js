@@ -3,6 +3,8 @@ import "hf/canvas/edits";
 import "hf/canvas/catchup";
 import "hf/canvas/view";
 import "hf/canvas/selection";
+import "hf/canvas/folding";
+import "hf/canvas/find";
 import "hf/canvas/panel";
 import "hf/canvas/fields";
 import "hf/canvas/choices";

@@ -1,5 +1,6 @@
 /* The keyboard on the canvas: arrows walk the steps by where they stand, A adds, Del removes, Esc closes the top layer. */
 import { card, cards, current, focusCard, isTrigger, readonly } from "hf/canvas/board";
+import { toggleFold } from "hf/canvas/folding";
 import { act, openMenu } from "hf/canvas/menu";
 import { close as closePanel, isOpen, open } from "hf/canvas/panel";
 import { close as closePicker, openAfter } from "hf/canvas/picker";
@@ -19,6 +20,7 @@ document.addEventListener("keydown", event => {
   else if (event.key === "+" || event.key === "=") view().zoom(0.1);
   else if (event.key === "-") view().zoom(-0.1);
   else if (event.key === "0") view().fit();
+  else if (event.key.toLowerCase() === "c" && current()) toggleFold(current());
   else if (!readonly()) editKey(event);
 });
 

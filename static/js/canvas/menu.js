@@ -3,6 +3,7 @@ import { askForId, askForNote } from "hf/canvas/asking";
 import { card, isTrigger, nameOf } from "hf/canvas/board";
 import { copy, cut } from "hf/canvas/clipboard";
 import { edit } from "hf/canvas/edits";
+import { toggleFold } from "hf/canvas/folding";
 import { begin as beginMoving } from "hf/canvas/moving";
 import { open as openPanel } from "hf/canvas/panel";
 import { openAfter, openInstead } from "hf/canvas/picker";
@@ -17,6 +18,7 @@ const ACTS = {
   open: () => openPanel(step),
   add: () => openAfter(step),
   unwrap: () => edit({ op: "unwrap", step }),
+  fold: () => toggleFold(step),
   rename: () => askForId(step),
   note: () => askForNote(step),
   replace: () => openInstead(step),
@@ -50,7 +52,7 @@ function open(button) {
   const steps = chosen(step);
   for (const item of menu().querySelectorAll("[data-act]")) {
     const { act: name } = item.dataset;
-    item.hidden = (trigger && !("forTrigger" in item.dataset)) || (name === "unwrap" && !box) || (steps.length > 1 && "one" in item.dataset);
+    item.hidden = (trigger && !("forTrigger" in item.dataset)) || (name === "unwrap" && !box) || (name === "fold" && !card(step).querySelector("[data-fold]")) || (steps.length > 1 && "one" in item.dataset);
   }
   const off = steps.every(id => card(id).classList.contains("is-off"));
   const toggle = menu().querySelector("[data-act=toggle] span");

@@ -1,5 +1,6 @@
 /* Opening, closing and renewing the panel. The canvas keeps its place and its focus. */
 import { board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
+import { reveal } from "hf/canvas/folding";
 import { showCard } from "hf/canvas/view";
 import { select } from "hf/tabs";
 
@@ -12,6 +13,7 @@ export const isOpen = () => !panel().hidden;
 export async function open(step, { tab = panel().dataset.tab || "setup", field = "" } = {}) {
   const query = step ? `step=${encodeURIComponent(step)}&tab=${tab}` : "settings";
   const mine = ++wanted;
+  reveal(step);
   const html = await fragment(`${url("panel/")}?${query}`).catch(() => "");
   if (mine !== wanted || !html) return;
   htmx.swap("#panel", html, { swapStyle: "outerHTML" });
@@ -42,7 +44,8 @@ export function goTo(field) {
   if (tab) select(tab);
   place.closest("details")?.setAttribute("open", "");
   const row = rowOf(place, field);
-  (row ?? place).querySelector(".expr, input:not([type=hidden]), select, textarea, button")?.focus();
+  const controls = (row ?? place).querySelectorAll(".expr, input:not([type=hidden]), select, textarea, button");
+  [...controls].find(one => one.offsetParent)?.focus();
   (row ?? place).scrollIntoView({ block: "nearest" });
 }
 
@@ -103,9 +106,13 @@ document.addEventListener("draft:saved", ({ detail }) => {
     mark(panel().dataset.owner);
     address(panel().dataset.owner);
   }
+  if (detail.focus) reveal(detail.focus);
   if (detail.op && detail.op !== "configure" && detail.focus) focusCard(detail.focus);
 });
 
 document.addEventListener("draft:caught_up", ({ detail }) => (detail.panel_gone ? close() : isOpen() && mark(panel().dataset.owner)));
 
-if (panel() && isOpen()) mark(panel().dataset.owner);
+if (panel() && isOpen()) {
+  reveal(panel().dataset.owner);
+  mark(panel().dataset.owner);
+}

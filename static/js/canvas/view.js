@@ -24,7 +24,7 @@ class Canvas extends HTMLElement {
     this.addEventListener("scroll", this.#scrolled);
     this.addEventListener("focusin", event => this.show(event.target));
     this.#begin();
-    for (const moved of ["draft:saved", "draft:caught_up"]) document.addEventListener(moved, () => this.#fitted && this.fit());
+    for (const moved of ["draft:saved", "draft:caught_up", "canvas:resized"]) document.addEventListener(moved, () => this.#fitted && this.fit());
   }
 
   get stage() { return this.querySelector(".canvas__stage"); }

@@ -1,0 +1,88 @@
+/* Ctrl+F: a step by its name, id, type, note, or by what stands in its settings. Arrows walk what was found, Enter opens it. */
+import { announce, card, focusCard, fragment, url } from "hf/canvas/board";
+import { reveal } from "hf/canvas/folding";
+import { open as openPanel } from "hf/canvas/panel";
+import { view } from "hf/canvas/view";
+
+const TYPED = 120;
+let before = null;
+let timer = null;
+
+const box = () => document.getElementById("find");
+const input = () => document.getElementById("find-input");
+const list = () => document.getElementById("find-list");
+const hits = () => [...list().querySelectorAll("[data-step]")];
+
+function open() {
+  if (box().hidden) before = document.activeElement;
+  box().hidden = false;
+  input().focus();
+  input().select();
+}
+
+function close({ back = true } = {}) {
+  box().hidden = true;
+  if (back) before?.focus?.({ preventScroll: true });
+}
+
+async function look() {
+  const { value } = input();
+  const html = value.trim() ? await fragment(`${url("find/")}?${new URLSearchParams({ q: value })}`).catch(() => "") : "";
+  if (input().value !== value) return;
+  list().innerHTML = html;
+  list().hidden = !html.trim();
+  input().setAttribute("aria-expanded", !list().hidden);
+  if (value.trim()) announce(`${hits().length} step${hits().length === 1 ? "" : "s"} found`);
+  select(hits()[0]);
+}
+
+/* What is chosen is shown on the canvas at once. */
+function select(hit) {
+  for (const one of hits()) one.setAttribute("aria-selected", one === hit);
+  if (!hit) return input().removeAttribute("aria-activedescendant");
+  input().setAttribute("aria-activedescendant", hit.id);
+  hit.scrollIntoView({ block: "nearest" });
+  reveal(hit.dataset.step);
+  if (card(hit.dataset.step)) view().show(card(hit.dataset.step));
+}
+
+function take(hit) {
+  if (!hit) return;
+  close({ back: false });
+  reveal(hit.dataset.step);
+  openPanel(hit.dataset.step, hit.dataset.to ? { tab: "setup", field: hit.dataset.to } : {});
+  focusCard(hit.dataset.step);
+}
+
+document.addEventListener("keydown", event => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f" && !event.shiftKey && !event.altKey) {
+    if (document.querySelector("dialog[open]") || document.activeElement === input()) return; // the browser's own, twice pressed
+    event.preventDefault();
+    open();
+  } else if (event.target === input()) walk(event);
+});
+
+function walk(event) {
+  const all = hits();
+  const at = all.findIndex(hit => hit.getAttribute("aria-selected") === "true");
+  if (event.key === "ArrowDown") select(all[(at + 1) % all.length]);
+  else if (event.key === "ArrowUp") select(all.at(at - 1));
+  else if (event.key === "Enter") take(all[at]);
+  else if (event.key === "Escape") close();
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+document.addEventListener("input", event => {
+  if (event.target !== input()) return;
+  clearTimeout(timer);
+  timer = setTimeout(look, TYPED);
+});
+
+document.addEventListener("click", event => {
+  const hit = event.target.closest("#find-list [data-step]");
+  if (event.target.closest("[data-find]")) open();
+  else if (hit) take(hit);
+  else if (!box().hidden && !event.target.closest("#find")) close({ back: false });
+});
