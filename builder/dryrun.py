@@ -91,6 +91,9 @@ class DryContext:
     async def starter(self) -> Person | None:
         return None
 
+    async def start_run(self, flow: str, body: Any) -> int:
+        raise WouldCall({"flow": flow, "trigger": {"body": body}})
+
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         raise WouldCall(request)
 

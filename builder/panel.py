@@ -10,7 +10,7 @@ from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
 from runtime.definition import Problem, find
-from runtime.models import Credential, Trigger
+from runtime.models import Credential, Trigger, Workflow
 from runtime.steps import step_types
 from runtime.steps.base import StepType
 from runtime.triggers import trigger_kinds
@@ -180,7 +180,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
 
 def _of_workflow(board: Board) -> Panel:
     problems = [problem for problem in board.problems if not problem.step]
-    fields = with_problems(workflow_fields(board.definition), problems)
+    fields = with_problems(workflow_fields(board.definition, offer_for(board)), problems)
     sources = dataflow.available_at(board.definition, "", board.samples)
     panel = Panel(
         id="",
@@ -272,7 +272,8 @@ def offer_for(board: Board) -> Offer:
         url = reverse("connections")
     except NoReverseMatch:
         url = ""
-    return Offer(connections, url)
+    flows = Workflow.objects.filter(team_id=board.workflow.team_id, deleted_at=None).exclude(pk=board.workflow.pk)
+    return Offer(connections, url, tuple(flows.order_by("name").values_list("name", flat=True).distinct()))
 
 
 def _about(config: Any) -> str:

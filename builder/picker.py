@@ -18,6 +18,7 @@ OFTEN_AFTER = {
     "parallel": ("http", "ai", "approval"),
     "email": ("delay", "callback", "stop"),
     "callback": ("condition", "http", "email"),
+    "workflow": ("condition", "email", "approval"),
     "set": ("condition", "http", "loop"),
 }
 

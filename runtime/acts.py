@@ -24,6 +24,11 @@ from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState,
 
 # The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
 END_BY_PERSON = "update run set state = %s, ended_at = holdfast_now(), error = %s::jsonb where id = %s and state = any(%s)"
+# Something may follow the end, as with those that the journal writes.
+FOLLOWED = """
+insert into run_end (run_id) select id from run where id = %s
+and (parent_id is not null or exists (select from trigger where type = 'ended' and enabled))
+"""
 REOPEN = "update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed' returning version_id"
 DISPATCH_AGAIN = """
 insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
@@ -61,7 +66,11 @@ def cancel(run_id: int, *, user=None, why: str = "") -> bool:
         cursor.execute("delete from dispatch where run_id = %s", [run_id])
         cursor.execute(END_BY_PERSON, [RunState.CANCELLED, None, run_id, list(UNFINISHED)])
         changed = cursor.rowcount == 1
+        if changed:
+            cursor.execute(FOLLOWED, [run_id])
     Wait.objects.filter(run_id=run_id, state__in=[WaitState.OPEN, WaitState.SUSPENDED]).update(state=WaitState.CANCELLED)
+    for child in Run.objects.filter(parent_id=run_id, state__in=UNFINISHED).values_list("pk", flat=True):
+        cancel(child, user=user, why=f"run {run_id:,}, which started it, was cancelled")
     if changed:
         _note(run_id, f"Cancelled{_by(user)}{f': {why}' if why else '.'}")
         _audit("cancel", run_id, user, why=why)

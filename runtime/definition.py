@@ -93,6 +93,7 @@ class Definition(Strict):
     description: str = ""
     title: Text = ""
     search: list[Expression] = Field(default_factory=list)
+    on_failure: Annotated[str, Field(max_length=200)] = ""
     triggers: list[Trigger] = Field(default_factory=list)
     steps: list[Step] = Field(default_factory=list)
 

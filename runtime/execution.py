@@ -372,7 +372,7 @@ class Execution:
             rows.append(("unwait", (self.run.id, after)))
         rows.append(("end", (
             self.run.id, self.claim.token, state, None if output is None else self.dump(output),
-            None if error is None else self.dump(error), self.title(), self.began_at,
+            None if error is None else self.dump(error), self.title(), self.began_at, self.plan.on_failure,
         )))
         if self.spent is not None or self.run.started_at is not None:
             rows.append(("cost", (self.run.id,)))

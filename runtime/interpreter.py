@@ -17,6 +17,7 @@ from .journal import Refused, Row, StaleClaim
 from .loops import run_loop
 from .mail_rows import mail_row, question_rows
 from .memory import FrameState, PastWait, Result
+from .parallels import run_parallel
 from .plan import Node
 from .states import AttemptOutcome, RunState, StepState, WaitKind, WaitState
 from .step_context import StepContext
@@ -151,25 +152,22 @@ async def _parallel(execution: Execution, node: Node, path: str, scope: Scope, g
         if frame is None:
             frame = execution.memory.frames[path] = FrameState(take, "parallel", len(node.lanes))
             execution.add(("frame", (execution.run.id, path, take, "parallel", len(node.lanes), 0, "[]", 0, 0)))
-        inner = Group(group)
-        await execution.together(
-            [
-                lambda lane=lane: sequence(execution, lane.nodes, f"{path}/{lane.id}/", scope, inner)
-                for lane in node.lanes
-            ],
-            inner,
-        )
-        output = {"lanes": len(node.lanes)}
+        ended = await run_parallel(execution, node, path, scope, group, sequence)
+        output = {"lanes": len(node.lanes)} | ({"ended": ended} if node.needed else {})
         execution.add(
             _result_row(execution, node, path, scope, take, StepState.SUCCEEDED, output),
             ("unframe", (execution.run.id, path, frame.take)),
         )
+        if len(ended) < len(node.lanes):
+            execution.add(("abandon", (execution.run.id, path)))
         execution.memory.results[path] = Result(take, StepState.SUCCEEDED, output, None)
     else:
-        # The lanes' outputs stay visible after the join; every step in them has its result.
+        # The outputs of the lanes that ended stay visible after the join; every step in them has its result.
+        output = execution.memory.results[path].output or {"lanes": len(node.lanes)}
         for lane in node.lanes:
-            await sequence(execution, lane.nodes, f"{path}/{lane.id}/", scope, group)
-    _show(scope, node, {"lanes": len(node.lanes)})
+            if lane.id in output.get("ended", (lane.id,)):
+                await sequence(execution, lane.nodes, f"{path}/{lane.id}/", scope, group)
+    _show(scope, node, output)
 
 
 async def _loop(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
@@ -223,7 +221,7 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
     try:
         if own is not None:
             ctx.render()
-            await _take_named(execution, own)
+            await _take_early(execution, own)
             outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
         elif ctx.node.step.outside:
             outcome = await call(execution, ctx, group)
@@ -232,7 +230,7 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
             outcome = await ctx.node.step.run(ctx)
         while isinstance(outcome, Park):
             own = await _park(execution, ctx, outcome, own.n + 1 if own else 1)
-            await _take_named(execution, own)
+            await _take_early(execution, own)
             outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
     except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped, Unstorable):
         raise
@@ -268,15 +266,18 @@ async def _park(execution: Execution, ctx: StepContext, park: Park, n: int):
         raise StepError(str(wrong)) from None
 
 
-async def _take_named(execution: Execution, own: PastWait) -> None:
-    """Take a signal of the wait's name and key that came early. Only now that the wait is there for the sender to see."""
-    if own.state == WaitState.RESOLVED or not own.data.get("signal"):
+async def _take_early(execution: Execution, own: PastWait) -> None:
+    """Take what came early: a signal of the wait's name and key, the end of a started run. Only now that the wait is
+    there for the other side to see: whoever comes second finds the first."""
+    if own.state == WaitState.RESOLVED or not (own.kind == WaitKind.CHILD or own.data.get("signal")):
         return
     execution.registering += 1
     try:
-        row = ("named", (execution.run.id, own.id, execution.plan.team_id, own.data["signal"], own.data["key"]))
+        row: Row = ("childend", (execution.run.id, own.id, own.data.get("run")))
+        if own.kind != WaitKind.CHILD:
+            row = ("named", (execution.run.id, own.id, execution.plan.team_id, own.data["signal"], own.data["key"]))
         for name, *returned in await execution.commit(row):
-            if name == "named" and returned[0] == own.id:
+            if name == row[0] and returned[0] == own.id:
                 own.state, own.outcome = WaitState.RESOLVED, returned[1]
     finally:
         execution.registering -= 1  # the caller parks before anybody else gets a turn

@@ -106,6 +106,9 @@ with r as materialized (select run_id, path, path || '/on_error/' as beside from
     update wait w set state = 'cancelled' from r
     where w.run_id = r.run_id and w.state = 'open' and not starts_with(w.path, r.beside)
       and (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))
+    returning w.id, w.run_id, w.kind
+), orphans as (
+    insert into run_end (run_id, wait_id) select run_id, id from waits where kind = 'child'
 ), attended as (
     update run set state = 'open' from r
     where run.id = r.run_id and run.state = 'attention' and not exists (
@@ -168,6 +171,34 @@ update wait w set state = 'resolved', resolved_at = holdfast_now(),
 from taken where w.id = taken.wait_id and w.state = 'open' returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, team_id, name, key) on w.id = r.wait_id
 where w.state = 'resolved'"""),
+    # A sub-flow's run, once for each key.
+    "child": Statement("bigint text bigint bigint text text bool int", """
+with r as materialized (
+    select * from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth)
+), fresh as (
+    insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test, created_at,
+                     parent_id, depth)
+    select r.workflow_id, r.version_id, 'sub-flow', r.key, '', r.input::json, 'open', '', r.test, holdfast_now(), r.run_id, r.depth
+    from r
+    on conflict (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null do nothing
+    returning id, version_id, idempotency_key, created_at, parent_id
+), queued as (
+    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
+    select id, version_id, 'ready', created_at, 0, 0, 0, false, 0 from fresh
+)
+select r.run_id, r.path, coalesce(fresh.id, old.id) from r
+left join fresh on fresh.parent_id = r.run_id and fresh.idempotency_key = r.key
+left join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key""", """
+select r.run_id, r.path, old.id from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth)
+join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key"""),
+    # A run that is waited for has ended before the wait was there.
+    "childend": Statement("bigint bigint bigint", """
+update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'child', 'run', c.id,
+    'state', c.state, 'output', c.output, 'message', coalesce(c.error ->> 'message', ''))
+from {rows} as r(run_id, wait_id, child_id) join run c on c.id = r.child_id and c.state in ('succeeded', 'failed', 'cancelled')
+where w.id = r.wait_id and w.state = 'open' returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, child_id) on w.id = r.wait_id
+where w.state = 'resolved'"""),
     # The question of an approval.
     "approval": Statement("bigint text text int int text text text text text text int text text float8", """
 insert into approval
@@ -220,22 +251,32 @@ update dispatch d set state = 'ready', token = null, worker_id = null, leased_un
     due_at = least(d.due_at, holdfast_now())
 from {rows} as r(run_id, token) where d.run_id = r.run_id and d.token = r.token"""),
     # The end. Open waits go with it: suspended by a failure, from which a requeue restores them, else cancelled.
-    "end": Statement("bigint bigint text text text text timestamptz", """
+    "end": Statement("bigint bigint text text text text timestamptz text", """
 with closed as (
-    delete from dispatch d using {rows} as r(run_id, token, state, output, error, title, started_at)
+    delete from dispatch d using {rows} as r(run_id, token, state, output, error, title, started_at, failure_flow)
     where d.run_id = r.run_id and d.token = r.token
     returning r.*
+), followed as (
+    insert into run_end (run_id, failure_flow)
+    select c.run_id, case c.state when 'failed' then c.failure_flow else '' end from closed c join run on run.id = c.run_id
+    where run.parent_id is not null or c.state = 'failed' and c.failure_flow <> ''
+       or exists (select from trigger where type = 'ended' and enabled)
 )
 update run set state = closed.state, output = closed.output::json, error = closed.error::jsonb, title = closed.title,
     started_at = coalesce(run.started_at, closed.started_at), ended_at = holdfast_now()
 from closed where run.id = closed.run_id"""),
     "unwait": Statement("bigint text", """
-update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'"""),
+with dropped as (
+    update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'
+    returning w.run_id, w.id, w.kind, w.state
+)
+insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child' and state = 'cancelled'"""),
     # What calls cost since the last release.
     "spent": Statement("bigint numeric", """
 update run set cost = coalesce(run.cost, 0) + r.cost from {rows} as r(run_id, cost) where run.id = r.run_id"""),
     # What all calls of the run cost, reckoned once, at its end.
     "cost": Statement("bigint", """
-update run set cost = (select sum(a.cost) from attempt a where a.run_id = run.id)
+update run set cost = (select sum(cost) from (
+    select a.cost from attempt a where a.run_id = run.id union all select c.cost from run c where c.parent_id = run.id) spent)
 from {rows} as r(run_id) where run.id = r.run_id"""),
 }

@@ -35,8 +35,16 @@ async def run_loop(
             if node.condition is not None and not loop.goes_on(iteration):
                 loop.over(index)
                 return
-            await sequence(execution, node.body, f"{path}[{index}]/", iteration, inner)
-            loop.ended(index, iteration)
+            own = Group(inner)
+            try:
+                await sequence(execution, node.body, f"{path}[{index}]/", iteration, own)
+            except StepFailed as failed:
+                if node.on_item_error == "stop":
+                    raise
+                execution.fail_group(own, failed)
+                loop.failed(index, failed)
+            else:
+                loop.ended(index, iteration)
             await execution.breathe()
 
     await execution.together([lane] * width, inner)
@@ -149,14 +157,28 @@ class _Loop:
         if self.frame.cursor == self.frame.total and not self.again:
             self.execution.add(self._frame_row())
 
+    def failed(self, index: int, failed: StepFailed) -> None:
+        """An iteration failed, and the loop goes on: what it waits for is dropped."""
+        self.frame.open.remove(index)
+        self.frame.failed += 1
+        run_id = self.execution.run.id
+        self.execution.add(self._frame_row(), ("abandon", (run_id, f"{self.path}[{index}]")))
+        if self.node.on_item_error == "collect":
+            told = {name: failed.error[name] for name in ("step", "name", "message") if name in failed.error}
+            self.execution.add(("value", (run_id, self.path, self.frame.take, -1 - index, self.execution.dump({"index": index, **told}))))
+
     def _wrong(self, message: str, field: str) -> StepFailed:
         return StepFailed({"step": self.node.id, "name": self.node.name, "path": self.path, "field": field, "message": message})
 
     async def output(self) -> dict[str, Any]:
         frame = self.frame
         output: dict[str, Any] = {"count": frame.cursor, "succeeded": frame.succeeded, "failed": frame.failed}
-        if self.node.collect is not None:
+        collects = self.node.on_item_error == "collect"
+        if self.node.collect is not None or collects:
             await self.execution.commit()
             rows = await self.execution.services.query(VALUES, [self.execution.run.id, self.path, frame.take])
-            output["results"] = [value for _, value in rows]
+            if self.node.collect is not None:
+                output["results"] = [value for index, value in rows if index >= 0]
+            if collects:  # of negative numbers, the last item first
+                output["errors"] = [value for index, value in reversed(rows) if index < 0]
         return output

@@ -40,6 +40,10 @@ class Node:
     collect: Expression | None = None
     limit: int = 0
     concurrency: int = 1
+    needed: int = 0
+    """Of a parallel: how many lanes have to end; 0 for all."""
+    on_item_error: str = "stop"
+    """Of a loop: what follows a failed iteration."""
     retry: RetryPolicy = RetryPolicy()
     timeout: float = DEFAULT_TIMEOUT
     interrupted: Any = "repeat"
@@ -59,9 +63,11 @@ class Plan:
     referenced: frozenset[str]
     """Ids of the steps whose outputs any expression reads; a resume loads no others."""
     always: frozenset[str]
-    """Ids of the conditions, whose output is the lane they chose."""
+    """Ids of the conditions and parallels whose output says which lanes were taken."""
     callbacks: dict[str, str]
     """Callback steps outside loops -> their path."""
+    on_failure: str = ""
+    """The flow that a failed run starts."""
 
 
 class PlanError(Exception):
@@ -80,7 +86,7 @@ def make_plan(
     nodes = maker.nodes(definition.get("steps") or [])
     return Plan(
         number, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
-        frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""),
+        frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""), definition.get("on_failure") or "",
     )
 
 
@@ -133,6 +139,12 @@ class _Maker:
             node.items, node.condition = self.expression(raw.get("items")), self.expression(raw.get("while"))
             node.callbacks = _callbacks(step.get("steps") or [], "")
             node.collect, node.limit, node.concurrency = self.expression(raw.get("collect")), raw["max"], raw["concurrency"]
+        if step["type"] == "loop":
+            node.on_item_error = raw["on_item_error"]
+        if step["type"] == "parallel":
+            node.needed = {"all": 0, "any": 1}.get(raw["join"], raw["needed"])
+            if node.needed:
+                self.conditions.add(step["id"])
         on_error = step.get("on_error") or "fail"
         node.on_error = "lane" if isinstance(on_error, dict) else on_error
         node.error_lane = self.nodes(on_error["steps"]) if isinstance(on_error, dict) else []

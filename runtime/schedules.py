@@ -133,6 +133,8 @@ async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) ->
             "test": False,
             "user": None,
             "rerun_of": None,
+            "parent": None,
+            "depth": 0,
             "inputs": [json.dumps(given)],
             "keys": [key],
             "hashes": [""],

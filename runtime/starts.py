@@ -16,9 +16,9 @@ from .models import Run, Version
 INSERT_RUNS = """
 with fresh as (
     insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
-                     created_at, started_by_id, rerun_of_id)
+                     created_at, started_by_id, rerun_of_id, parent_id, depth)
     select %(workflow)s, %(version)s, %(trigger)s, item.key, item.hash, item.input::json, 'open', '', %(test)s,
-           holdfast_now(), %(user)s, %(rerun_of)s
+           holdfast_now(), %(user)s, %(rerun_of)s, %(parent)s, %(depth)s
     from unnest(%(keys)s::text[], %(hashes)s::text[], %(inputs)s::text[]) as item(key, hash, input)
     on conflict (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null do nothing
     returning id, idempotency_key, created_at
@@ -82,7 +82,7 @@ def insert_runs(
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(INSERT_RUNS, {
             "workflow": version.workflow_id, "version": version.pk, "trigger": trigger_key, "test": test,
-            "user": user.pk if user else None, "rerun_of": rerun_of.pk if rerun_of else None,
+            "parent": None, "depth": 0, "user": user.pk if user else None, "rerun_of": rerun_of.pk if rerun_of else None,
             "inputs": [json.dumps(item[0], allow_nan=False) for item in items],
             "keys": [item[1] for item in items], "hashes": [item[2] for item in items],
         })

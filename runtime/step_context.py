@@ -19,6 +19,14 @@ from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, Person, StepError
 
 
+DEEPEST_CHAIN = 10
+# The flow that a step names, and how deep its run lies.
+FLOW = """
+select w.id, w.live_version_id, w.paused, (select depth from run where id = %(run)s) from workflow w
+where w.team_id = %(team)s and w.name = %(name)s and w.deleted_at is null order by w.live_version_id is null, w.id limit 1
+"""
+
+
 class StepContext:
     """Implements `runtime.steps.base.Context`."""
 
@@ -69,6 +77,27 @@ class StepContext:
 
     async def starter(self) -> Person | None:
         return await people.starter(self._execution.services, self.run_id)
+
+    async def start_run(self, flow: str, body: Any) -> int:
+        execution = self._execution
+        rows = await execution.services.query(FLOW, {"run": self.run_id, "team": execution.plan.team_id, "name": flow})
+        if not rows:
+            raise StepError(f"There is no flow “{flow}” in this team. Was it renamed or deleted?", field="flow")
+        workflow_id, version_id, paused, depth = rows[0]
+        if version_id is None or paused:
+            raise StepError(f"The flow “{flow}” is {'paused' if paused else 'not published'}.", field="flow")
+        if depth >= DEEPEST_CHAIN:
+            raise StepError(f"Flows start each other {DEEPEST_CHAIN} deep here; deeper than that they may not.", field="flow")
+        try:
+            given = execution.dump({"body": body})
+        except Unstorable as wrong:
+            raise StepError(str(wrong), field="input") from None
+        lines, self.lines = self.lines, []
+        key = f"{execution.identity}|{self.path}|{self.take}"
+        test = execution.run.test
+        row = ("child", (self.run_id, self.path, workflow_id, version_id, key, given, test, depth + 1))
+        returned = await execution.commit(*lines, row)
+        return next(found[2] for found in returned if found[0] == "child" and found[1] == self.path)
 
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         self._group.check()

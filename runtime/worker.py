@@ -25,6 +25,7 @@ from .claiming import Claiming, set_within
 from .clock import CLOCK_SQL, WorkerClock
 from .database import connect
 from .definition import FORMAT
+from .endings import follow_ends
 from .execution import Execution
 from .housekeeping import Housekeeping
 from .journal import Journal
@@ -83,7 +84,7 @@ class Worker:
         journal.add_done_callback(_end_without_journal)
         duties = [asyncio.create_task(self._keep(duty)) for duty in
                   (self.watching.beat, self.watching.listen, self.watching.watch, self.housekeeping.run,
-                   self._post, self._fire, self._ask_again, self._retire)]
+                   self._post, self._fire, self._follow, self._ask_again, self._retire)]
         try:
             await self._keep(self.claiming.run)
             await self._drain()
@@ -201,6 +202,13 @@ class Worker:
                 if not self.stopping():
                     await fire_due(connection)
                 await asyncio.sleep(1)
+
+    async def _follow(self) -> None:
+        """Do what follows the end of runs."""
+        async with await connect("holdfast ends") as connection:
+            while True:
+                if self.stopping() or not await follow_ends(connection):
+                    await asyncio.sleep(0.3)
 
     async def _ask_again(self) -> None:
         """Remind of approvals that nobody answers, and ask others."""

@@ -119,7 +119,13 @@ def _computed(value: Any, names: Mapping[str, Any]) -> Shape:
 
 def _loop(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
     results = {"results": EMPTY_LIST} if config.get("collect") else {}
+    if config.get("on_item_error") == "collect":
+        results["errors"] = EMPTY_LIST
     return group(count=NUMBER, succeeded=NUMBER, failed=NUMBER, **results)
+
+
+def _workflow(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
+    return group(run=NUMBER) if config.get("wait") is False else group(run=NUMBER, state=TEXT, output=ANY)
 
 
 HTTP = group(status=NUMBER, headers=Shape("group"), body=ANY)
@@ -147,6 +153,7 @@ DECLARED: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Shape]] = {
     "ai": _ai,
     "set": _set,
     "loop": _loop,
+    "workflow": _workflow,
     "http": lambda config, names: HTTP,
     "approval": _approval,
     "email": lambda config, names: EMAIL,

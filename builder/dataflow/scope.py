@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from runtime.definition import children
+from runtime.steps.parallel import joins_early
 
 from ..editing.places import ERROR_LANE
 
@@ -98,9 +99,14 @@ class Places:
         for link, box in zip(deeper, boxes, strict=False):
             if box.step.get("type") == "loop" and link.lane == "":
                 return Seen(Reach.INSIDE_LOOP, box.step)
-            if found.reach is Reach.SURE and (link.lane == ERROR_LANE or box.step.get("type") == "condition"):
+            if found.reach is Reach.SURE and (link.lane == ERROR_LANE or _may_be_left_out(box.step)):
                 found = Seen(Reach.MAYBE, box.step, link.lane)
         return found
+
+
+def _may_be_left_out(step: Step) -> bool:
+    """Whether a lane of it may not have run to its end."""
+    return step.get("type") == "condition" or step.get("type") == "parallel" and joins_early(step.get("config") or {})
 
 
 def _collect(

@@ -22,10 +22,11 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the place offers to choose from: connections of the team as (name, kind, label), and known time zones."""
+    """What the place offers to choose from: connections of the team as (name, kind, label), and its other flows by name."""
 
     connections: tuple[tuple[str, str, str], ...] = ()
     connections_url: str = ""
+    flows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "callback": Layout(first=("expires", "on_expired", "schema")),
     "loop": Layout(
-        first=("items", "while", "concurrency", "max", "collect"),
+        first=("items", "while", "concurrency", "max", "collect", "on_item_error"),
         either=Either(
             ("items", "while"), ("For each item", "While"), ("trigger.body.items", "loop.index < 10"), "Repeat"
         ),
@@ -89,6 +89,9 @@ LAYOUTS: dict[str, Layout] = {
             "max": lambda config: config.get("while") is not None,
         },
     ),
+    "workflow": Layout(first=("flow", "input", "wait")),
+    "parallel": Layout(first=("join", "needed"), when={"needed": lambda config: config.get("join") == "count"}),
+    "ended": Layout(first=("when", "flow")),
     "set": Layout(first=("values",)),
     "stop": Layout(first=("outcome", "message", "output")),
     "webhook": Layout(

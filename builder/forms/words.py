@@ -10,6 +10,8 @@ WORDS = {
     "count": "As many as I say",
     "ordered": "One line after the other",
     "stop": "End the run",
+    "skip": "Skip it",
+    "collect": "Skip and list it",
     "fail": "Fail the step",
     "go_on": "Go on",
     "reject": "Count as rejected",
@@ -23,8 +25,18 @@ WORDS = {
 }
 
 
-def word_for(option: Any) -> str:
+WORDS_OF = {
+    "join": {"all": "All lanes", "any": "The first lane", "count": "Some lanes"},
+    "on_item_error": {"stop": "Fail the loop"},
+    "when": {"failed": "Fails", "succeeded": "Succeeds", "cancelled": "Is cancelled", "any": "Ends"},
+}
+"""Of fields whose options mean something else than elsewhere."""
+
+
+def word_for(option: Any, field: str = "") -> str:
     text = str(option)
+    if (own := WORDS_OF.get(field, {}).get(text)) is not None:
+        return own
     if text in WORDS:
         return WORDS[text]
     return text if text.isupper() else text.replace("_", " ").capitalize()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..fields import ConfigField
-from .base import Shown
+from .base import Offer, Shown
 from .setup import show
 
 FIELDS = {
@@ -18,11 +18,14 @@ FIELDS = {
         "Shown in lists and mails. Made when the run starts.",
         ("{{ trigger.body.company }}",),
     ),
+    "on_failure": ConfigField(
+        "on_failure", "flow", "When a run fails, start", "Another flow; it is told which run failed, where and why."
+    ),
     "search": ConfigField(
         "search", "expressions", "Runs are found by", "Each value can be searched for among the runs."
     ),
 }
 
 
-def workflow_fields(definition: dict[str, Any]) -> list[Shown]:
-    return [show(name, spec, definition.get(name)) for name, spec in FIELDS.items()]
+def workflow_fields(definition: dict[str, Any], offer: Offer) -> list[Shown]:
+    return [show(name, spec, definition.get(name), offer) for name, spec in FIELDS.items()]

@@ -17,6 +17,7 @@ STEP_ICONS = {
     "webhook": "bolt",
     "form": "text",
     "manual": "play",
+    "ended": "flag",
     "schedule": "cal",
     "api": "plug",
     "condition": "branch",

@@ -5,7 +5,7 @@ from .audit import AuditEntry
 from .credential import Credential
 from .outbox import OutboxMessage
 from .ratelimit import RateLimit
-from .run import Dispatch, Frame, FrameChunk, FrameValue, Run
+from .run import Dispatch, Frame, FrameChunk, FrameValue, Run, RunEnd
 from .step import Attempt, LogLine, StepResult
 from .team import Membership, Role, Team
 from .trigger import Trigger
@@ -15,6 +15,6 @@ from .workflow import Version, Workflow
 
 __all__ = [
     "Act", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
-    "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "Signal", "StepResult",
+    "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "RunEnd", "Signal", "StepResult",
     "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

@@ -36,6 +36,10 @@ class Run(models.Model):
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
+    parent_id = models.BigIntegerField(null=True, blank=True)
+    """The run whose sub-flow step started this one."""
+    depth = models.SmallIntegerField(default=0, db_default=0)
+    """How many runs led to this one, each by starting the next."""
     rerun_of = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="reruns", db_index=False)
 
     class Meta:
@@ -55,6 +59,7 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["workflow", "-id"], name="run_workflow"),
+            models.Index(fields=["parent_id"], condition=Q(parent_id__isnull=False), name="run_parent"),
             models.Index(fields=["state", "-id"], condition=~Q(state="succeeded"), name="run_state_id"),
             models.Index(fields=["workflow", "ended_at"], condition=Q(ended_at__isnull=False), name="run_ended_at"),
             models.Index(fields=["rerun_of"], condition=Q(rerun_of__isnull=False), name="run_rerun_of"),
@@ -103,6 +108,18 @@ class Dispatch(models.Model):
             models.Index(fields=["leased_until"], condition=Q(token__isnull=False), name="dispatch_lease"),
             models.Index(fields=["lost"], condition=Q(token__isnull=True, lost__gt=0), name="dispatch_lost"),
         ]
+
+
+class RunEnd(models.Model):
+    """An end that something follows (`runtime.endings`): taken away by who does it. With `wait_id`, a wait for a started
+    run was dropped, and that run ends too."""
+
+    run_id = models.BigIntegerField()
+    wait_id = models.BigIntegerField(null=True)
+    failure_flow = models.CharField(max_length=200, default="", db_default="")
+
+    class Meta:
+        db_table = "run_end"
 
 
 class Frame(models.Model):

@@ -28,7 +28,8 @@ class Trigger(models.Model):
         db_table = "trigger"
         constraints = [models.UniqueConstraint(fields=["workflow", "key"], name="trigger_key")]
         indexes = [
-            models.Index(fields=["next_at"], condition=models.Q(enabled=True, next_at__isnull=False), name="trigger_due")
+            models.Index(fields=["type"], condition=models.Q(type="ended", enabled=True), name="trigger_ended"),
+            models.Index(fields=["next_at"], condition=models.Q(enabled=True, next_at__isnull=False), name="trigger_due"),
         ]
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from .base import StepType
 
 BUILT_IN = (
-    "condition", "parallel", "loop", "ai", "http", "email", "delay", "approval", "callback", "set", "stop",
+    "condition", "parallel", "loop", "workflow", "ai", "http", "email", "delay", "approval", "callback", "set", "stop",
 )
 
 

@@ -181,6 +181,9 @@ class Context(Protocol):
     async def starter(self) -> Person | None:
         """Who started the run, if it was somebody with an account."""
 
+    async def start_run(self, flow: str, body: Any) -> int:
+        """Start a run of another flow of the team, once for each take of the step. Returns its id. Raises StepError."""
+
     def log(self, text: str, level: str = "info", data: Any = None) -> None:
         """Add a line to the run's log."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,10 @@ class LoopConfig(Config):
     )
     collect: Expression | None = Field(
         None, title="Collect", description="Evaluated at the end of each iteration; the loop's output lists the values."
+    )
+
+    on_item_error: Literal["stop", "skip", "collect"] = Field(
+        "stop", title="When an item fails", description="Skipped items are counted; collecting lists what went wrong, too."
     )
 
     @model_validator(mode="after")

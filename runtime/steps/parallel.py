@@ -1,8 +1,26 @@
-"""Parallel: all lanes at once; the run goes on when every lane has ended."""
+"""Parallel: all lanes at once; the run goes on when every lane has ended, or when enough have.
+
+Where not all are waited for, the others are cancelled: what they wait for is dropped and no call of theirs begins any
+more. A lane that fails is borne as long as the others can still be enough.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
 from .base import Config, Context, Outcome, StepType
+
+WORDS = {"any": "the first lane goes on", "count": "goes on after {needed}"}
+
+
+class ParallelConfig(Config):
+    join: Literal["all", "any", "count"] = Field(
+        "all", title="Goes on after", description="The lanes that are not waited for are cancelled."
+    )
+    needed: Annotated[int, Field(ge=1, le=100)] = Field(2, title="How many lanes")
 
 
 class Parallel(StepType):
@@ -12,10 +30,19 @@ class Parallel(StepType):
     category = "Flow"
     summary = "Run lanes at the same time and join them"
     children = "branches"
-    Config = Config
+    Config = ParallelConfig
+
+    def line(self, config: Mapping[str, Any]) -> str:
+        words = WORDS.get(str(config.get("join", "all")))
+        return f"Parallel · {words.format(needed=config.get('needed', 2))}" if words else self.summary
 
     async def run(self, ctx: Context) -> Outcome:
         raise NotImplementedError("The interpreter walks parallels itself.")
+
+
+def joins_early(config: Mapping[str, Any]) -> bool:
+    """Whether lanes may be cancelled, so that their steps may have no output."""
+    return config.get("join", "all") != "all"
 
 
 STEP = Parallel()

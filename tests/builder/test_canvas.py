@@ -153,7 +153,7 @@ def test_a_problem_offers_its_repair_and_the_repair_puts_it_right(builder, flow)
 
 def test_the_picker_suggests_by_what_stands_before_and_lists_all(builder, flow):
     text = builder.get(reverse("flow_picker", args=[flow.pk]), {"after": "add"}).content.decode()
-    assert text.count('role="option"') == 3 + 11
+    assert text.count('role="option"') == 3 + 12
     text = builder.get(reverse("flow_picker", args=[flow.pk]) + "?triggers").content.decode()
     assert text.count('role="option"') == 4
 

@@ -69,6 +69,10 @@ class MemoryContext:
     async def starter(self) -> Person | None:
         return self.started_by
 
+    async def start_run(self, flow: str, body: Any) -> int:
+        self.attempts.append(("start", {"flow": flow, "body": body}))
+        return len(self.attempts)
+
     async def begin(self, request: Any, operation: str = "call") -> Attempt:
         self.attempts.append((operation, request))
         return Attempt(len(self.attempts), self.idempotency_key(operation), self.timeout)

@@ -18,7 +18,7 @@ class Choice(Widget):
     kind = "choice"
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
-        options = [(option, word_for(option)) for option in spec.choices]
+        options = [(option, word_for(option, spec.name)) for option in spec.choices]
         short = len(options) <= FEW and sum(len(word) for _, word in options) <= 36
         return {"options": options, "chosen": spec.default if value is None else value, "side_by_side": short}
 
@@ -55,4 +55,16 @@ class Connection(Widget):
         return post.get("value", "").strip() or None
 
 
-WIDGETS = (Choice(), YesNo(), Connection())
+class Flow(Widget):
+    """Another flow of the team, by its name."""
+
+    kind = "flow"
+
+    def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
+        return {"options": offer.flows, "missing": bool(value) and value not in offer.flows}
+
+    def read(self, spec: ConfigField, post: QueryDict) -> Any:
+        return post.get("value", "").strip() or None
+
+
+WIDGETS = (Choice(), YesNo(), Connection(), Flow())

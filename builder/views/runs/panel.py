@@ -156,6 +156,8 @@ def _ask(run: Run, place: Place, now: datetime) -> dict[str, Any] | None:
             asked |= _approval(wait) or {}
         case WaitKind.CALLBACK:
             asked["address"] = callback_url(run.pk, wait.path)
+        case WaitKind.CHILD:
+            asked["child"] = wait.data.get("run")
         case WaitKind.PERSON:
             asked["attempt"] = next((one for one in place.attempts if one.n == wait.data.get("attempt")), None)
     return asked
