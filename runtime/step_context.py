@@ -93,7 +93,7 @@ class StepContext:
         except Unstorable as wrong:
             raise StepError(str(wrong), field="input") from None
         lines, self.lines = self.lines, []
-        key = f"{execution.identity}|{self.path}|{self.take}"
+        key = self.idempotency_key("start")
         test = execution.run.test
         row = ("child", (self.run_id, self.path, workflow_id, version_id, key, given, test, depth + 1))
         returned = await execution.commit(*lines, row)
