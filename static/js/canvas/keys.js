@@ -1,5 +1,5 @@
 /* The keyboard on the canvas: arrows walk the steps by where they stand, A adds, Del removes, Esc closes the top layer. */
-import { card, cards, current, focusCard, isTrigger, readonly } from "hf/canvas/board";
+import { announce, card, cards, current, focusCard, isTrigger, readonly } from "hf/canvas/board";
 import { toggleFold } from "hf/canvas/folding";
 import { act, openMenu } from "hf/canvas/menu";
 import { close as closePanel, isOpen, open } from "hf/canvas/panel";
@@ -13,6 +13,7 @@ const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRig
 document.addEventListener("keydown", event => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") return escape(event);
+  if (event.key === "F6") return nextPart(event);
   if (isTyping(event.target) || document.querySelector("dialog[open], :popover-open")) return;
   const onCanvas = event.target === document.body || event.target.closest("hf-canvas");
   if (!onCanvas) return;
@@ -38,6 +39,27 @@ function editKey(event) {
   else return;
   event.preventDefault();
 }
+
+/* Canvas, panel, problems, and round again: nobody has to pass every step to reach the panel. */
+function nextPart(event) {
+  if (document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  const stops = [
+    () => focusCard(current() || cards()[0]?.dataset.step),
+    () => visible("#panel input, #panel button, #panel [tabindex='0']")?.focus(),
+    () => visible("#problems button")?.focus(),
+  ];
+  const parts = ["hf-canvas", "#panel", "#problems"].map(part => document.querySelector(part));
+  const at = parts.findIndex(part => part.contains(document.activeElement));
+  for (let next = at + 1; next <= at + parts.length; next++) {
+    const part = parts[next % parts.length];
+    if (part.hidden) continue;
+    stops[next % parts.length]();
+    return announce(part.getAttribute("aria-label"));
+  }
+}
+
+const visible = selector => [...document.querySelectorAll(selector)].find(one => one.offsetParent && !one.disabled);
 
 function escape(event) {
   if (document.querySelector("dialog[open], :popover-open")) return;

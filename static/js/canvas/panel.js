@@ -1,5 +1,5 @@
 /* Opening, closing and renewing the panel. The canvas keeps its place and its focus. */
-import { board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
+import { announce, board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
 import { reveal } from "hf/canvas/folding";
 import { showCard } from "hf/canvas/view";
 import { select } from "hf/tabs";
@@ -23,6 +23,11 @@ export async function open(step, { tab = panel().dataset.tab || "setup", field =
     showCard(step);
     if (field) goTo(field);
   });
+}
+
+async function openByHand(step) {
+  await open(step);
+  announce(`${panel().getAttribute("aria-label")} are open; F6 goes there`);
 }
 
 export function close() {
@@ -87,7 +92,7 @@ document.addEventListener("click", event => {
   const name = event.target.closest("#stage .step__name");
   if (name) {
     event.preventDefault();
-    if (!("moving" in board().dataset)) open(name.closest(".step").dataset.step);
+    if (!("moving" in board().dataset)) openByHand(name.closest(".step").dataset.step);
   } else if (event.target.closest("[data-close-panel]")) close();
   else if (event.target.closest("[data-open-settings]")) open("");
 });
