@@ -114,6 +114,7 @@ VIEWS: dict[str, Rule] = {
     "flow_versions": VIEWER,
     "flow_version": VIEWER,
     "flow_compare": VIEWER,
+    "examples": VIEWER,
     "flow_new": BUILDER,
     "flow_import": BUILDER,
     "flow_duplicate": BUILDER,

@@ -6,6 +6,9 @@ from typing import Any
 
 from django import template
 
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
+
 from ..changewords import Told, told
 from ..diff import Change
 from .formats import display_name
@@ -18,6 +21,13 @@ def lowfirst(text: Any) -> str:
     """ "Add Delay" -> "add Delay", for the middle of a sentence."""
     words = str(text or "")
     return words[:1].lower() + words[1:]
+
+
+@register.filter
+def kind_label(type_: str) -> str:
+    """What a step type or trigger kind is called."""
+    kind = step_types().get(type_) or trigger_kinds().get(type_)
+    return kind.label if kind else type_
 
 
 @register.filter

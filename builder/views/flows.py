@@ -19,7 +19,7 @@ from runtime.models import Role, Team, Version, Workflow
 from .. import drafts
 from ..access import can, get_workflow, teams_for
 from ..editing import EditError
-from ..examples import example, gallery
+from ..examples import ON_THE_LIST, example, examples
 from ..flowlist import Page, page_of
 from ..flowmaking import delete_flow, duplicate_flow, make_flow, pause_flow
 
@@ -38,12 +38,20 @@ def flows(request: HttpRequest) -> HttpResponse:
         "filters": _filters(found),
         "older": _address(found, before=found.older) if found.older else "",
         "first": _address(found) if request.GET.get("before") else "",
-        "examples": gallery(),
+        "examples": examples(),
+        "first_examples": examples()[:ON_THE_LIST],
         "teams": teams_for(request.user, Role.BUILDER),
         "section": "flows",
     }
     template = "flows/table.html" if request.htmx and not request.htmx.boosted else "flows/list.html"
     return render(request, template, context)
+
+
+@require_safe
+def examples_page(request: HttpRequest) -> HttpResponse:
+    """All examples, with what each does."""
+    mine = teams_for(request.user, Role.BUILDER)
+    return render(request, "flows/examples.html", {"examples": examples(), "teams": mine, "section": "flows"})
 
 
 @require_POST
@@ -150,6 +158,7 @@ def _address(found: Page, **changed: str) -> str:
 urlpatterns = [
     path("", flows, name="flows"),
     path("flows/", RedirectView.as_view(pattern_name="flows"), name="flows_folder"),
+    path("flows/examples/", examples_page, name="examples"),
     path("flows/new/", flow_new, name="flow_new"),
     path("flows/import/", flow_import, name="flow_import"),
     path("flows/<int:pk>/export/", flow_export, name="flow_export"),

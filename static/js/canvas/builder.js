@@ -23,6 +23,7 @@ import "hf/canvas/drag";
 import "hf/canvas/clipboard";
 import "hf/canvas/problems";
 import "hf/canvas/testrun";
+import "hf/canvas/dropfile";
 import "hf/canvas/dialogs";
 import "hf/canvas/history";
 import "hf/canvas/keys";
