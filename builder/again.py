@@ -18,6 +18,7 @@ OUTCOMES = {
     "answered": "was answered",
     "unknown": "may have happened",
     "open": "was under way",
+    "run": "starts its run again, as a new one",
     "refused": "was refused",
     "not_sent": "was not sent",
 }

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core.cache import cache
 from django.db import connection
-from django.db.models import Max, Q, QuerySet
+from django.db.models import F, Max, Q, QuerySet
+from django.db.models.fields.json import KeyTextTransform
 from django.http import QueryDict
 
 from builder import access
+from runtime.clock import business_now
 from runtime.definition import find
 from runtime.models import Run, Workflow
-from runtime.paths import scope_of, step_of
+from runtime.paths import step_of
 from runtime.states import DispatchState, RunState
 
 PER_PAGE = 50
@@ -29,6 +33,15 @@ HOURS = 24
 DAY_READ = 20_000
 DAY_KEPT = 30
 STATES = ("running", "waiting", "attention", "failed", "succeeded", "cancelled")
+MORE = ("version", "error", "trigger", "key", "since", "longer", "dearer")
+SINCE = {
+    "1h": ("The last hour", timedelta(hours=1)),
+    "24h": ("The last 24 hours", timedelta(hours=24)),
+    "7d": ("The last 7 days", timedelta(days=7)),
+    "30d": ("The last 30 days", timedelta(days=30)),
+}
+LONGEST = 10 * 365 * 86_400
+_KIND = re.compile(r"[0-9a-f]{16}")
 _NUMBER = re.compile(r"(?:run\s*)?#?\s*(\d[\d,. ]{0,24})", re.IGNORECASE)
 
 # Where unfinished and failed runs stand, one row per run at most from each: the latest open wait, the call under way, the
@@ -49,9 +62,11 @@ select asked.id, f.path, f.cursor, f.total from unnest(%s::bigint[]) as asked(id
     select path, cursor, total from frame where run_id = asked.id and kind = 'loop' order by path limit 1
 ) f
 """
+# How often the step was called that was called most, of runs with few calls.
 TRIES = """
-select asked.id, max(a.n) from unnest(%s::bigint[], %s::text[], %s::text[]) as asked(id, scope, path)
-join attempt a on a.run_id = asked.id and a.scope = asked.scope and a.path = asked.path group by asked.id
+select asked.id, max(a.n) from unnest(%s::bigint[]) as asked(id) cross join lateral (
+    select n from attempt where run_id = asked.id limit 501
+) a group by asked.id having count(*) <= 500
 """
 # The last day by hours of age; the row without an age is the whole of it.
 LAST_DAY = """
@@ -71,6 +86,15 @@ class Filter:
     flow: int | None = None
     search: str = ""
     tests: bool = False
+    version: int | None = None
+    error: str = ""
+    """The key of an error's kind, see `runtime.faults`."""
+    trigger: str = ""
+    key: str = ""
+    since: str = ""
+    longer: int | None = None
+    """Seconds that an ended run took at least."""
+    dearer: Decimal | None = None
     before: int | None = None
     after: int | None = None
 
@@ -82,16 +106,39 @@ class Filter:
             flow=_number(query.get("flow", "")),
             search=query.get("q", "").strip()[:200].replace("\x00", ""),
             tests=query.get("tests") == "1",
+            version=_number(query.get("version", "")),
+            error=found[0] if (found := _KIND.fullmatch(query.get("error", ""))) else "",
+            trigger=_text(query.get("trigger", ""), 64),
+            key=_text(query.get("key", ""), 300),
+            since=query.get("since", "") if query.get("since", "") in SINCE else "",
+            longer=_number(query.get("longer", "")),
+            dearer=_amount(query.get("dearer", "")),
             before=_number(query.get("before", "")),
             after=_number(query.get("after", "")),
         )
 
     def query(self, **changed: Any) -> str:
         """The query string of this filter with some things changed; a changed filter begins at the first page."""
-        values = {"state": self.state, "flow": self.flow, "q": self.search, "tests": "1" if self.tests else ""} | changed
+        values = {"state": self.state, "flow": self.flow, "q": self.search, "tests": "1" if self.tests else ""}
+        values |= {name: getattr(self, name) for name in MORE} | changed
         query = QueryDict(mutable=True)
         query.update({name: str(value) for name, value in values.items() if value not in ("", None)})
         return query.urlencode()
+
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.state or self.search or self.flow or self.more)
+
+    @property
+    def more(self) -> int:
+        """How many of the less usual filters are set."""
+        return sum(getattr(self, name) not in ("", None) for name in MORE)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it looks for what no index finds: then it looks among the latest runs."""
+        return bool(self.search or self.trigger or self.key or self.since or self.longer or self.dearer is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +173,31 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
         runs = runs.filter(test=False)
     if chosen.flow is not None:
         runs = runs.filter(workflow_id=chosen.flow)
-    if chosen.search:
-        runs = runs.filter(_found_by(chosen.search))
+    if chosen.bounded:
+        runs = _among_the_latest(runs, chosen)
+    if chosen.version is not None:
+        runs = runs.filter(version__number=chosen.version)
+    if chosen.error:
+        runs = runs.alias(kind=KeyTextTransform("kind", "error")).filter(state=RunState.FAILED, kind=chosen.error)
     return runs.filter(in_state(chosen.state)) if chosen.state else runs
+
+
+def _among_the_latest(runs: QuerySet[Run], chosen: Filter) -> QuerySet[Run]:
+    """A search by number finds runs of any age."""
+    latest = Q(pk__gt=(Run.objects.aggregate(last=Max("pk"))["last"] or 0) - SEARCHED)
+    if chosen.search:
+        runs = runs.filter(_found_by(chosen.search, latest))
+    else:
+        runs = runs.filter(latest)
+    if chosen.trigger:
+        runs = runs.filter(trigger_key=chosen.trigger)
+    if chosen.key:
+        runs = runs.filter(Q(idempotency_key=chosen.key) | Q(idempotency_key=f"key:{chosen.key}"))
+    if chosen.since:
+        runs = runs.filter(created_at__gt=business_now() - SINCE[chosen.since][1])
+    if chosen.longer:
+        runs = runs.filter(ended_at__gt=F("created_at") + timedelta(seconds=min(chosen.longer, LONGEST)))
+    return runs.filter(cost__gte=chosen.dearer) if chosen.dearer is not None else runs
 
 
 def in_state(state: str) -> Q:
@@ -140,10 +209,9 @@ def in_state(state: str) -> Q:
     return Q(state=state)
 
 
-def _found_by(text: str) -> Q:
+def _found_by(text: str, latest: Q) -> Q:
     """The run of this number; its key; or words of its title, among the latest runs."""
-    latest = (Run.objects.aggregate(last=Max("pk"))["last"] or 0) - SEARCHED
-    found = Q(pk__gt=latest) & (Q(title__icontains=text) | Q(idempotency_key=text))
+    found = latest & (Q(title__icontains=text) | Q(idempotency_key=text))
     if number := _NUMBER.fullmatch(text):
         digits = re.sub(r"\D", "", number[1])
         found |= Q(pk=int(digits)) if len(digits) < 19 else Q()
@@ -152,15 +220,13 @@ def _found_by(text: str) -> Q:
 
 def counts(user: Any, chosen: Filter) -> dict[str, str]:
     """State -> how many, "1,000+" beyond a thousand; "" is all of them. Searches are not counted: each count is a search."""
-    if chosen.search:
+    if chosen.bounded:
         return dict.fromkeys(("", *STATES), "")
-    base = Filter(flow=chosen.flow, search=chosen.search, tests=chosen.tests)
+    base = replace(chosen, state="", before=None, after=None)
     counted = {}
-    for state in STATES:
-        number = matching(user, Filter(state, base.flow, base.search, base.tests)).order_by().values("pk")[: COUNT_TO + 1].count()
-        counted[state] = f"{COUNT_TO:,}+" if number > COUNT_TO else f"{number:,}"
-    number = matching(user, base).order_by().values("pk")[: COUNT_TO + 1].count()
-    counted[""] = f"{COUNT_TO:,}+" if number > COUNT_TO else f"{number:,}"
+    for state in ("", *STATES):
+        found = matching(user, replace(base, state=state)).order_by().values("pk")[: COUNT_TO + 1].count()
+        counted[state] = f"{COUNT_TO:,}+" if found > COUNT_TO else f"{found:,}"
     return counted
 
 
@@ -215,7 +281,7 @@ def flows(user: Any) -> list[Workflow]:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a run stands: the step, what goes on there, and how many attempts it took."""
+    """Where a run stands: the step, what goes on there, and the most attempts that one of its steps took."""
 
     step: str = ""
     words: str = ""
@@ -228,9 +294,9 @@ def standings(runs: list[Run]) -> dict[int, Standing]:
     going = [run.pk for run in runs if run.state in (RunState.OPEN, RunState.ATTENTION)]
     waits, calls, loops = _by_run(WAITS, going), _by_run(CALLS, going), _by_run(LOOPS, going)
     places = {run.pk: _place(run, waits.get(run.pk), calls.get(run.pk), loops.get(run.pk)) for run in runs}
-    tries = _tries({pk: path for pk, (path, *_) in places.items() if path})
+    tries = {run: found for run, (found,) in _by_run(TRIES, [run.pk for run in runs]).items()}
     return {
-        run.pk: Standing(_step_name(run, path) if path else _ended_word(run), words, moment, tries.get(run.pk))
+        run.pk: Standing(_step_name(run, path) if path else _ended_word(run), words, moment, tries.get(run.pk, 1 if run.started_at else None))
         for run in runs
         for path, words, moment in [places[run.pk]]
     }
@@ -272,20 +338,24 @@ def _step_name(run: Run, path: str) -> str:
     return step.get("name") or step_of(path)
 
 
-def _tries(paths: dict[int, str]) -> dict[int, int]:
-    if not paths:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(TRIES, [list(paths), [scope_of(path) for path in paths.values()], list(paths.values())])
-        return dict(cursor.fetchall())
-
-
 def _by_run(sql: str, runs: list[int]) -> dict[int, tuple]:
     if not runs:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(sql, [runs])
         return {run: tuple(rest) for run, *rest in cursor.fetchall()}
+
+
+def _text(text: str, longest: int) -> str:
+    return text.strip()[:longest].replace("\x00", "")
+
+
+def _amount(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and 0 <= value < 1_000_000 else None
 
 
 def _number(text: str) -> int | None:

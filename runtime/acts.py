@@ -16,6 +16,7 @@ from .audit import record
 from .courses import Course, NoSuchStep, course_of
 from .definition import children
 from .doorbell import ring_after_commit
+from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
 from .paths import scope_of
@@ -39,6 +40,13 @@ TAKE_AWAY = """
 update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now(),
     wakes = wakes + 1, claims = greatest(claims, 1), lost = 0, alone = false
 where run_id = %s
+"""
+# Waits for runs that have ended meanwhile.
+CHILDREN_ENDED = """
+update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'child', 'run', c.id,
+    'state', c.state, 'output', c.output, 'message', coalesce(c.error ->> 'message', ''))
+from run c where w.run_id = %s and w.kind = 'child' and w.state = 'open' and c.id = (w.data ->> 'run')::bigint
+  and c.state in ('succeeded', 'failed', 'cancelled')
 """
 # What a person gives in the place of a step's own result.
 SKIP = """
@@ -85,8 +93,10 @@ def force_fail(run_id: int, *, user=None, why: str = "") -> bool:
     message = f"Failed by hand{_by(user)}{f': {why}' if why else '.'}"
     with connection.cursor() as cursor:
         cursor.execute("delete from dispatch where run_id = %s", [run_id])
-        cursor.execute(END_BY_PERSON, [RunState.FAILED, json.dumps({"message": message}), run_id, list(UNFINISHED)])
+        cursor.execute(END_BY_PERSON, [RunState.FAILED, json.dumps({"message": message, "kind": kind_of({"message": "Failed by hand"})}), run_id, list(UNFINISHED)])
         changed = cursor.rowcount == 1
+        if changed:
+            cursor.execute(FOLLOWED, [run_id])
     if changed:
         Wait.objects.filter(run_id=run_id, state=WaitState.OPEN).update(state=WaitState.SUSPENDED)
         _note(run_id, message)
@@ -219,6 +229,8 @@ def _restore_waits(run_id: int) -> None:
         Run.objects.filter(pk=run_id, state=RunState.OPEN).update(state=RunState.ATTENTION)
     else:
         _attended(run_id)
+    with connection.cursor() as cursor:
+        cursor.execute(CHILDREN_ENDED, [run_id])
     waits.hand_over(run_id)
 
 

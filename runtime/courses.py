@@ -19,11 +19,12 @@ class NoSuchStep(ValueError):
 @dataclass(slots=True)
 class Course:
     """`roots` are paths that run again with everything below them. `parallels` and `loops` hold the step and go on: of a
-    loop one iteration is opened again. `boxes` hold it by something else than their error lane."""
+    loop one iteration is opened again; `lanes` are those of each parallel. `boxes` hold it by something else than their error lane."""
 
     step: dict[str, Any] = field(default_factory=dict)
     roots: list[str] = field(default_factory=list)
     parallels: list[str] = field(default_factory=list)
+    lanes: dict[str, list[str]] = field(default_factory=dict)
     loops: list[tuple[str, int, dict[str, Any]]] = field(default_factory=list)
     boxes: list[str] = field(default_factory=list)
 
@@ -61,6 +62,7 @@ def _enter(course: Course, step: dict[str, Any], place: str, lane: str, index: i
         course.loops.append((place, index, step))
     elif step["type"] == "parallel":
         course.parallels.append(place)
+        course.lanes[place] = [branch["id"] for branch in step.get("branches") or []]
 
 
 def _segment(text: str) -> tuple[str, int | None]:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from . import failpoints
 from .expressions import ExpressionError
+from .faults import kind_of
 from .journal import Claim, Journal, Row, StaleClaim
 from .jsonvalues import BadJson, check_json, storable_text
 from .masking import Masker
@@ -367,6 +368,8 @@ class Execution:
     def end_rows(self, state: RunState, output: Any = None, error: dict[str, Any] | None = None) -> list[Row]:
         self.titled = True
         rows: list[Row] = []
+        if error is not None:
+            error = {**error, "kind": kind_of(error)}
         if self.has_waits:
             after = WaitState.SUSPENDED if state == RunState.FAILED else WaitState.CANCELLED
             rows.append(("unwait", (self.run.id, after)))

@@ -17,7 +17,8 @@ from .paths import key_of, scope_of, step_of
 
 MOST_LISTED = 200
 
-# What failed, by scope and path: not what an error lane took care of, nor what is inside of such a container.
+# What failed and was not borne: not what an error lane took care of, nor what is inside of such a container, nor what stands
+# in something that has ended well all the same.
 FAILED = """
 select failed.path from step_result failed
 where run_id = %(run)s and state = 'failed' and not superseded and not coalesce(error @> '{"handled": true}', false)
@@ -26,6 +27,20 @@ where run_id = %(run)s and state = 'failed' and not superseded and not coalesce(
     where handled.run_id = failed.run_id and handled.state = 'failed' and not handled.superseded
       and right(handled.path, length('/on_error')) = '/on_error' and not starts_with(failed.path, handled.path || '/')
       and (starts_with(failed.path, box || '/') or starts_with(failed.path, box || '[')))
+  and not exists (
+    select from step_result box
+    where box.run_id = failed.run_id and box.state = 'succeeded' and not box.superseded and starts_with(box.path, %(within)s)
+      and (box.output ->> 'lanes' is not null and starts_with(failed.path, box.path || '/')
+           or box.output ->> 'count' is not null and starts_with(failed.path, box.path || '[')))
+  and starts_with(failed.path, %(within)s)
+"""
+# Of these, those that stop the run: in no loop, or in an iteration that is open.
+STOPS = FAILED + """
+  and (scope = '' or scope in (
+    select f.path || '[' || index || ']' from frame f, jsonb_array_elements_text(f.open) as index where f.run_id = failed.run_id))
+"""
+LANES_ENDED = """
+select output::jsonb -> 'ended' from step_result where run_id = %(run)s and path = %(path)s and state = 'succeeded' and not superseded
 """
 # Whether a row runs again: it failed itself, or stands at or below a root.
 AGAIN = """
@@ -61,6 +76,10 @@ CALLS = f"""
 select path, max(take) + 1, (array_agg(outcome order by take desc, n desc))[1], count(*) over ()
 from attempt where run_id = %(run)s and operation <> 'check' and {AGAIN}
 group by path order by path limit %(most)s
+"""
+# Runs that will be started again.
+CHILDREN = f"""
+select path, count(*) over () from wait where run_id = %(run)s and kind = 'child' and {AGAIN} group by path order by path limit %(most)s
 """
 MAILS = f"""
 select path, array_agg(distinct recipient order by recipient), count(*) over ()
@@ -107,11 +126,18 @@ SETTLE = f"""
 update attempt set outcome = 'unknown', error = 'Nobody waited for the answer: the step was retried.', ended_at = holdfast_now()
 where run_id = %(run)s and outcome is null and {AGAIN}
 """
-DROP_WAITS = f"update wait set state = 'cancelled' where run_id = %(run)s and state in ('open', 'suspended') and path <> '' and {AGAIN}"
+# A run that a dropped step waits for ends too.
+DROP_WAITS = f"""
+with dropped as (
+    update wait set state = 'cancelled' where run_id = %(run)s and state in ('open', 'suspended') and path <> '' and {AGAIN}
+    returning id, run_id, kind
+)
+insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child'
+"""
 DROP_FRAMES = f"delete from frame where run_id = %(run)s and {AGAIN}"
 # A loop that goes on with one iteration opened again. One that has ended gets its place back as it was when it ended.
 OPEN_ITERATION = """
-update frame set open = open || to_jsonb(%(index)s), succeeded = succeeded - 1
+update frame set open = open || to_jsonb(%(index)s), succeeded = succeeded - 1 + %(bad)s, failed = failed - %(bad)s
 where run_id = %(run)s and path = %(path)s and not open @> to_jsonb(%(index)s) and cursor > %(index)s
 """
 FRAME_AGAIN = """
@@ -121,11 +147,14 @@ select run_id, path, coalesce(
         (select min(take) from step_result i where i.run_id = r.run_id and starts_with(i.path, r.path || '[') and not superseded),
         take),
     'loop', case when %(counted)s then (output ->> 'count')::int end, (output ->> 'count')::int, jsonb_build_array(%(index)s),
-    (output ->> 'succeeded')::int - 1, (output ->> 'failed')::int, false, started_at
+    (output ->> 'succeeded')::int - 1 + %(bad)s, (output ->> 'failed')::int - %(bad)s, false, started_at
 from step_result r where run_id = %(run)s and path = %(path)s and not superseded and (output ->> 'count')::int > %(index)s
 on conflict do nothing
 """
-FORGET_VALUE = "delete from frame_value where run_id = %(run)s and path = %(path)s and index = %(index)s"
+# What the iteration gave, and what was told of its failure.
+FORGET_VALUE = """
+delete from frame_value where run_id = %(run)s and path = %(path)s and index in (%(index)s, -1 - %(index)s)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +179,36 @@ class Forecast:
 
 
 def scope_of_act(run_id: int, course: Course | None) -> dict[str, Any]:
-    """The parameters of the statements here. What failed unhandled is done again in any case, or the run would fail anew."""
+    """The parameters of the statements here. What failed unhandled is done again in any case, or the run would fail anew. An
+    iteration whose failure the loop bore, and lanes that a parallel did not wait for, cannot go on in the middle: all of them
+    is done again."""
+    roots = list(course.roots) if course else []
+    for loop, index, _ in course.loops if course else ():
+        if _failed_within(run_id, loop, index):
+            roots.append(f"{loop}[{index}]")
+    for path in course.parallels if course else ():
+        roots += [f"{path}/{lane}" for lane in _lanes_left(run_id, path, course)]
     return {
         "run": run_id,
-        "roots": course.roots if course else [],
-        "failed": [path for (path,) in rows(FAILED, {"run": run_id})],
+        "roots": roots,
+        "failed": [path for (path,) in rows(STOPS, {"run": run_id, "within": ""})],
         "reopened": [*course.parallels, *(path for path, *_ in course.loops)] if course else [],
-        "boxes": [f"{box}/on_error" for box in course.boxes] if course else [],
         "most": MOST_LISTED,
     }
+
+
+def _failed_within(run_id: int, loop: str, index: int) -> bool:
+    """Whether this iteration has ended with a failure."""
+    is_open = "select from frame where run_id = %(run)s and path = %(path)s and open @> to_jsonb(%(index)s)"
+    if rows(f"select exists ({is_open})", {"run": run_id, "path": loop, "index": index})[0][0]:
+        return False
+    return bool(rows(FAILED, {"run": run_id, "within": f"{loop}[{index}]/"}))
+
+
+def _lanes_left(run_id: int, path: str, course: Course) -> list[str]:
+    """The lanes of a parallel that has ended without them."""
+    ended = next((found for (found,) in rows(LANES_ENDED, {"run": run_id, "path": path})), None)
+    return [lane for lane in course.lanes.get(path, ()) if lane not in ended] if ended is not None else []
 
 
 def forecast(run: Run, course: Course | None) -> Forecast:
@@ -167,12 +217,13 @@ def forecast(run: Run, course: Course | None) -> Forecast:
     for again, *row in rows(RESULTS, given):
         (told.again if again else told.kept).append(tuple(row))
     told.undone = [path for (path,) in rows(UNDONE, given)]
-    calls, mails, loops = rows(CALLS, given), rows(MAILS, given), dict(rows(LOOPS, given))
+    calls, mails, started, loops = rows(CALLS, given), rows(MAILS, given), rows(CHILDREN, given), dict(rows(LOOPS, given))
     for path, take, outcome, _ in calls:
         take = max(take, *(newest + 1 for loop, newest in loops.items() if path.startswith(f"{loop}[")), 1)
         told.effects.append(Effect(path, key_of(run.pk, run.created_at, path, take), outcome or "open"))
     told.effects += [Effect(path, recipients=tuple(recipients)) for path, recipients, _ in mails]
-    told.more_effects = sum(found[0][-1] - len(found) for found in (calls, mails) if found)
+    told.effects += [Effect(path, outcome="run") for path, _ in started]
+    told.more_effects = sum(found[0][-1] - len(found) for found in (calls, mails, started) if found)
     return told
 
 
@@ -196,7 +247,8 @@ def reopen(run_id: int, course: Course | None) -> None:
     """Make ready for the next take what runs again. The caller holds the run's lock, and nobody else can write for it."""
     given = scope_of_act(run_id, course)
     for loop, index, step in course.loops if course else ():
-        at = given | {"path": loop, "index": index, "counted": bool((step.get("config") or {}).get("items"))}
+        at = given | {"path": loop, "index": index, "counted": bool((step.get("config") or {}).get("items")),
+                      "bad": int(_failed_within(run_id, loop, index))}
         execute(OPEN_ITERATION, at)
         execute(FRAME_AGAIN, at)
         execute(FORGET_VALUE, at)

@@ -58,6 +58,13 @@ class OutboxState(StrEnum):
     FAILED = "failed"
 
 
+class JobState(StrEnum):
+    QUEUED = "queued"
+    WORKING = "working"
+    DONE = "done"
+    STOPPED = "stopped"
+
+
 UNFINISHED = (RunState.OPEN, RunState.ATTENTION)
 FINISHED = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 

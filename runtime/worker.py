@@ -28,6 +28,7 @@ from .definition import FORMAT
 from .endings import follow_ends
 from .execution import Execution
 from .housekeeping import Housekeeping
+from .jobs import forget, work_off
 from .journal import Journal
 from .leases import LeaseKeeper
 from .net.pools import close as close_pools
@@ -84,7 +85,7 @@ class Worker:
         journal.add_done_callback(_end_without_journal)
         duties = [asyncio.create_task(self._keep(duty)) for duty in
                   (self.watching.beat, self.watching.listen, self.watching.watch, self.housekeeping.run,
-                   self._post, self._fire, self._follow, self._ask_again, self._retire)]
+                   self._post, self._fire, self._follow, self._ask_again, self._retire, self._work_off)]
         try:
             await self._keep(self.claiming.run)
             await self._drain()
@@ -194,6 +195,14 @@ class Worker:
             while True:
                 if not await send_due(connection):
                     await asyncio.sleep(0.5)
+
+    async def _work_off(self) -> None:
+        """Do what people asked for many runs at once; in a thread, for acts are plain Django."""
+        while True:
+            if not self.stopping() and await asyncio.to_thread(work_off, self.stopping):
+                await asyncio.to_thread(forget)
+            else:
+                await asyncio.sleep(1)
 
     async def _fire(self) -> None:
         """Start scheduled runs."""

@@ -4,5 +4,6 @@ from .api_token import ApiToken
 from .draft import Draft, Revision
 from .fold import Fold
 from .sample import Listener, Pin, Sample
+from .saved_filter import SavedFilter
 
-__all__ = ["ApiToken", "Draft", "Fold", "Listener", "Pin", "Revision", "Sample"]
+__all__ = ["ApiToken", "Draft", "Fold", "Listener", "Pin", "Revision", "Sample", "SavedFilter"]

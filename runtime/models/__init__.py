@@ -3,6 +3,7 @@
 from .act import Act
 from .audit import AuditEntry
 from .credential import Credential
+from .job import Job, JobPart
 from .outbox import OutboxMessage
 from .ratelimit import RateLimit
 from .run import Dispatch, Frame, FrameChunk, FrameValue, Run, RunEnd
@@ -15,6 +16,7 @@ from .workflow import Version, Workflow
 
 __all__ = [
     "Act", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
-    "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run", "RunEnd", "Signal", "StepResult",
+    "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run",
+    "RunEnd", "Signal", "StepResult",
     "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

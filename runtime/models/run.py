@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.fields.json import KeyTextTransform
 
 from ..clock import BusinessNow
 from ..states import UNFINISHED, DispatchState, RunState, values
@@ -61,6 +62,7 @@ class Run(models.Model):
             models.Index(fields=["workflow", "-id"], name="run_workflow"),
             models.Index(fields=["parent_id"], condition=Q(parent_id__isnull=False), name="run_parent"),
             models.Index(fields=["state", "-id"], condition=~Q(state="succeeded"), name="run_state_id"),
+            models.Index(KeyTextTransform("kind", "error"), F("id").desc(), condition=Q(state="failed"), name="run_error_kind"),
             models.Index(fields=["workflow", "ended_at"], condition=Q(ended_at__isnull=False), name="run_ended_at"),
             models.Index(fields=["rerun_of"], condition=Q(rerun_of__isnull=False), name="run_rerun_of"),
         ]

@@ -1,6 +1,7 @@
 /* <hf-confirm question="Cancel run 48,213?" text="…" yes="Cancel run" no="Keep running"> around a form:
    asks before the form is sent, be it by the browser or by htmx. Without script the form simply works.
-   button="[value=cancel]" asks for that button of the form alone. */
+   button="[value=cancel]" asks for that button of the form alone. A button may bring its own data-question, data-text, data-no
+   and data-mild, and is then called by its own words in the dialog. */
 
 class Confirm extends HTMLElement {
   #agreed = false;
@@ -18,24 +19,25 @@ class Confirm extends HTMLElement {
     if (this.hasAttribute("button") && !submitter?.matches(this.getAttribute("button"))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    this.#openDialog().addEventListener("close", ({ target: dialog }) => {
+    this.#openDialog(submitter).addEventListener("close", ({ target: dialog }) => {
       if (dialog.returnValue !== "yes") return;
       this.#agreed = true;
       form.requestSubmit(submitter);
     }, { once: true });
   };
 
-  #openDialog() {
-    const dialog = document.getElementById("confirm");
+  #openDialog(submitter) {
+    const dialog = document.getElementById("confirm"), own = submitter?.dataset.question ? submitter : null;
     const fill = (selector, name, otherwise) => {
-      dialog.querySelector(selector).textContent = this.getAttribute(name) || otherwise;
+      dialog.querySelector(selector).textContent = own?.dataset[name] || this.getAttribute(name) || otherwise;
     };
     fill("#confirm-question", "question", "Go on?");
     fill("#confirm-text", "text", "");
-    fill("[data-yes]", "yes", "Go on");
+    fill("[data-yes]", "yes", own?.textContent.trim() || "Go on");
     fill("[data-no]", "no", "Keep it");
-    dialog.querySelector("[data-yes]").classList.toggle("btn--destroy", !this.hasAttribute("mild"));
-    dialog.querySelector("[data-yes]").classList.toggle("btn--primary", this.hasAttribute("mild"));
+    const mild = own ? "mild" in own.dataset : this.hasAttribute("mild");
+    dialog.querySelector("[data-yes]").classList.toggle("btn--destroy", !mild);
+    dialog.querySelector("[data-yes]").classList.toggle("btn--primary", mild);
     dialog.returnValue = "";
     dialog.showModal();
     return dialog;

@@ -224,6 +224,7 @@ def test_choosing_runs_holds_the_list_and_acts_on_those_chosen(desk, live_server
     expect(desk.get_by_text("came later")).to_be_visible(timeout=10_000)
     desk.get_by_label(f"Select run {failed[0].pk:,}").check()
     desk.get_by_role("button", name="Requeue 1").click()
+    desk.locator("dialog[open] [data-yes]").click()
     expect(desk.get_by_text("Requeued 1 run.")).to_be_visible()
     assert list(Run.objects.filter(state="open").values_list("pk", flat=True)) == [failed[0].pk]
 

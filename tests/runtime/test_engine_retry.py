@@ -310,3 +310,72 @@ def test_one_form_starts_one_run_with_edited_input(engine):
     assert len(set(started)) == 1 and Run.objects.count() == 2
     engine.ends(started[0])
     assert engine.output(started[0], "x") == {"n": 2}
+
+
+# Failures that were borne, lanes that were not waited for, and runs that were started
+
+
+def test_an_iteration_whose_failure_was_borne_is_done_again_as_a_whole(engine):
+    pair = {"id": "pair", "type": "parallel", "branches": lanes(a=[probe("good")], b=[probe("bad", fail=9, retry=False)])}
+    loop = {"id": "each", "type": "loop", "config": {"items": "[1, 2]", "on_item_error": "collect"}, "steps": [probe("body"), pair]}
+    run = engine.start(engine.publish([loop, REPLY]))
+    engine.worker()
+    engine.wait(run, "reply")
+    engine.parked(run)
+    assert engine.output(run, "each")["failed"] == 2
+    engine.release("healed")
+    for done, path in enumerate(("each[1]/pair/b/bad", "each[0]"), start=1):
+        assert acts.retry(run, path)
+        engine.wait(run, "reply")
+        engine.parked(run)
+        told = engine.output(run, "each")
+        assert (told["count"], told["succeeded"], told["failed"], len(told["errors"])) == (2, done, 2 - done, 2 - done)
+        assert {attempt.take for attempt in engine.attempts(run, f"{path[:7]}/body")} == {1, 2}
+
+
+def test_a_requeue_leaves_alone_what_was_borne(engine):
+    loop = {"id": "each", "type": "loop", "config": {"items": "[1, 2]", "on_item_error": "skip"},
+            "steps": [probe("bad", fail=9, retry=False)]}  # fmt: skip
+    run = engine.start(engine.publish([loop, probe("worse", fail=9, retry=False)]))
+    engine.worker()
+    engine.ends(run, "failed")
+    assert [step for step, *_ in retries.forecast(Run.objects.get(pk=run), None).again] == ["worse"]
+    engine.release("healed")
+    assert acts.requeue(run)
+    engine.ends(run)
+    assert engine.output(run, "each")["failed"] == 2 and len(engine.ledger(run)) == 1
+
+
+def test_lanes_that_were_not_waited_for_begin_anew_with_their_parallel(engine):
+    race = {"id": "race", "type": "parallel", "config": {"join": "any"},
+            "branches": lanes(fast=[probe("quick")], slow=[{"id": "ask", "type": "callback"}, probe("late")])}  # fmt: skip
+    run = engine.start(engine.publish([race, REPLY]))
+    engine.worker()
+    engine.wait(run, "reply")
+    engine.parked(run)
+    assert acts.retry(run, "race/fast/quick")
+    engine.wait(run, "reply")
+    engine.parked(run)
+    assert engine.output(run, "race")["ended"] == ["fast"] and [line["take"] for line in engine.ledger(run)] == [1, 2]
+    waits.signal(run, "reply", None, "1")
+    engine.ends(run)
+
+
+def test_a_sub_flow_that_is_done_again_starts_a_new_run_and_ends_the_old(engine):
+    child = engine.publish([{"id": "ask", "type": "callback"}])
+    steps = [{"id": "sub", "type": "workflow", "config": {"flow": child.workflow.name}}, probe("end")]
+    run = engine.start(engine.publish(steps))
+    engine.worker()
+    engine.wait(run, "sub", "child")
+    old = Run.objects.get(parent_id=run)
+    engine.wait(old.pk, "ask")
+    assert "run" in [effect.outcome for effect in retries.forecast(Run.objects.get(pk=run), course_of({"steps": steps}, "sub")).effects]
+    assert acts.retry(run, "sub")
+    engine.ends(old.pk, "cancelled")
+    new = eventually(lambda: Run.objects.filter(parent_id=run).exclude(pk=old.pk).first())
+    engine.wait(new.pk, "ask")
+    assert acts.force_fail(run)
+    waits.signal(new.pk, "ask", None, "1")
+    engine.ends(new.pk)
+    assert acts.requeue(run), "its child ended while it had failed"
+    engine.ends(run)

@@ -6,12 +6,19 @@ from django.urls import path
 
 from .acts import act_on_runs, act_on_wait, answer_wait, cancel_run
 from .again import fail_run, requeue_run, rerun_run, retry_run, skip_step
+from .jobs import filter_delete, filter_save, job_file, job_list, job_page, job_stop
 from .listing import run_list
 from .page import run_live, run_page
 
 urlpatterns = [
     path("runs/", run_list, name="runs"),
     path("runs/acts/", act_on_runs, name="runs_act"),
+    path("runs/jobs/", job_list, name="jobs"),
+    path("runs/jobs/<int:job_id>/", job_page, name="job"),
+    path("runs/jobs/<int:job_id>/stop/", job_stop, name="job_stop"),
+    path("runs/jobs/<int:job_id>/file/", job_file, name="job_file"),
+    path("runs/filters/", filter_save, name="filter_save"),
+    path("runs/filters/<int:filter_id>/delete/", filter_delete, name="filter_delete"),
     path("runs/<int:run_id>/", run_page, name="run"),
     path("runs/<int:run_id>/live/", run_live, name="run_live"),
     path("runs/<int:run_id>/cancel/", cancel_run, name="run_cancel"),

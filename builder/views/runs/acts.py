@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote_plus
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
@@ -14,13 +16,13 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from builder import access, runlist
-from runtime import acts, waits
+from runtime import acts, jobs, waits
 from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Wait
 from runtime.states import WaitKind
 
 LARGEST_OUTPUT = 1 << 20
-MOST_AT_ONCE = 500
+AT_ONCE = 100
 
 
 @require_POST
@@ -107,21 +109,45 @@ def posted_output(text: str) -> tuple[Any, str]:
 
 @require_POST
 def act_on_runs(request: HttpRequest) -> HttpResponse:
-    """Requeue or cancel the chosen runs, or all that a filter finds. Says how many, and of how many."""
-    act = {"requeue": acts.requeue, "cancel": acts.cancel}.get(request.POST.get("act", ""))
-    if act is None:
+    """Act on the chosen runs, or on all that a filter finds. A few are done at once; many, new runs and files in the
+    background."""
+    act = request.POST.get("act", "")
+    if act not in ACTS:
         raise BadRequest("That is not something that can be done to many runs at once.")
-    found = runlist.chosen(request.user, request.POST, MOST_AT_ONCE)
+    found = runlist.chosen(request.user, request.POST, jobs.MOST_RUNS + 1)
+    if len(found) > jobs.MOST_RUNS:
+        messages.error(request, f"These are more than {jobs.MOST_RUNS:,} runs. Narrow the filter; nothing was changed.")
+        return redirect(back_to(request) or "runs")
+    if act in ("requeue", "cancel") and len(found) <= AT_ONCE:
+        return at_once(request, act, found)
+    action, _, form = act.partition("_")
+    key = request.POST.get("once") or secrets.token_hex(16)
+    job = jobs.ask(action, found, user=request.user, key=f"{request.user.pk}:{key}", format=form, about=about(request))
+    return redirect("job", job.pk)
+
+
+ACTS = ("requeue", "cancel", "rerun", "export_csv", "export_jsonl")
+
+
+def at_once(request: HttpRequest, name: str, found: list[int]) -> HttpResponse:
+    """Do it, and say to how many, and of how many."""
+    act, word = (acts.requeue, "Requeued") if name == "requeue" else (acts.cancel, "Cancelled")
     done = sum(bool(act(pk, user=request.user)) for pk in found)
-    word = "Requeued" if act is acts.requeue else "Cancelled"
     level = messages.SUCCESS if done else messages.WARNING
-    more = " There are more: do it again for the rest." if len(found) == MOST_AT_ONCE else ""
     if done == len(found):
-        text = f"{word} {done:,} run{'' if done == 1 else 's'}.{more}"
+        text = f"{word} {done:,} run{'' if done == 1 else 's'}."
     else:
-        text = f"{word} {done:,} of {len(found):,}; the others were not in a state for it.{more}"
+        text = f"{word} {done:,} of {len(found):,}; the others were not in a state for it."
     messages.add_message(request, level, text)
     return redirect(back_to(request) or "runs")
+
+
+def about(request: HttpRequest) -> str:
+    """What was chosen, in the words of the filter."""
+    if request.POST.get("all") != "1":
+        return "Runs chosen one by one"
+    query = runlist.Filter.of(request.POST).query()
+    return f"All runs of the filter {unquote_plus(query)}" if query else "All runs"
 
 
 def back_to(request: HttpRequest) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,11 +13,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from builder import access, runlist
+from builder.models import SavedFilter
 from builder.runlist import Filter, Page
 from builder.templatetags.states import SHOWN
 from builder.unpriced import unpriced_runs
-from runtime.models import Run
-from runtime.states import UNFINISHED
+from runtime.models import Job, Run
+from runtime.states import UNFINISHED, JobState
+
+OPEN_JOBS = (JobState.QUEUED, JobState.WORKING)
 
 
 @require_safe
@@ -32,6 +36,9 @@ def run_list(request: HttpRequest) -> HttpResponse:
     context = list_context(request, chosen, page, counts) | {"etag": etag, "part": part}
     if not part:
         context["day"] = runlist.last_day(request.user)
+        saved = SavedFilter.objects.filter(user=request.user)
+        context["saved"] = [{"filter": one, "on": one.query == chosen.query()} for one in saved]
+        context["jobs"] = Job.objects.filter(user=request.user, state__in=OPEN_JOBS).count()
     response = render(request, "runs/_list.html" if part else "runs/runs.html", context)
     response["ETag"], response["Vary"] = etag, "HX-Request"
     return response
@@ -61,7 +68,10 @@ def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[
         "may_act": access.teams_for(request.user, access.OPERATOR).exists(),
         "count": counts[chosen.state],
         "clear_url": address,
-        "narrowed": bool(chosen.state or chosen.search or chosen.flow),
+        "narrowed": chosen.narrowed,
+        "since": [(name, word) for name, (word, _) in runlist.SINCE.items()],
+        "query": chosen.query(),
+        "once": secrets.token_hex(16),
     }
 
 

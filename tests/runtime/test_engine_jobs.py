@@ -1,0 +1,31 @@
+"""Bulk acts by real workers, one of which dies in the middle: every run has one turn."""
+
+from __future__ import annotations
+
+from django.contrib.auth import get_user_model
+
+from runtime import jobs
+from runtime.models import AuditEntry, Job
+from tests.runtime.engine import eventually
+
+
+def test_a_bulk_requeue_survives_its_worker(engine, monkeypatch):
+    version = engine.publish([{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False}}])
+    runs = [engine.start(version) for _ in range(120)]
+    first = engine.worker()
+    for run in runs:
+        engine.ends(run, "failed")
+    engine.release("healed")
+    user = get_user_model().objects.create_user("ines")
+    jobs.ask("requeue", runs, user=user, key="form")
+    eventually(lambda: Job.objects.get().done > 0)
+    first.kill()
+    engine.leases_end()
+    engine.sql("update job set leased_until = clock_timestamp()")
+    for _ in range(2):
+        engine.worker()
+    eventually(lambda: Job.objects.get().state == "done")
+    for run in runs:
+        engine.ends(run)
+    assert Job.objects.get().changed == len(runs)
+    assert AuditEntry.objects.filter(action="requeue").count() == len(runs) == len(engine.ledger())
