@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from runtime.definition import Problem, check, digest, walk
-from runtime.models import Version, Workflow
+from runtime.models import Credential, Version, Workflow
 
 from . import dataflow, drafts
 from .dataflow import Samples
@@ -15,6 +16,8 @@ from .diff import Change, changes, marks
 from .drawing import Drawing, drawing
 from .editing.places import label_of
 from .editing.triggers import trigger_label
+from .fixes import with_fix
+from .missing import missing_connections
 from .models import Draft
 from .samples import samples_of
 
@@ -47,7 +50,12 @@ class Board:
 
     @cached_property
     def problems(self) -> list[Problem]:
-        return problems_of(self.definition, self.samples)
+        return problems_of(self.definition, self.samples, self.connections)
+
+    @cached_property
+    def connections(self) -> frozenset[str]:
+        """The names of the connections that the flow's team has."""
+        return frozenset(Credential.objects.filter(team=self.workflow.team_id).values_list("name", flat=True))
 
     @property
     def blocking(self) -> list[Problem]:
@@ -84,7 +92,7 @@ class Board:
         if drawn := _drawn.get(self._key(revision)):
             return drawn
         live = self.live.definition if self.live else None
-        problems, pins = problems_of(definition, self.samples), self.samples.pins
+        problems, pins = problems_of(definition, self.samples, self.connections), self.samples.pins
         return drawing(definition, problems=problems, marks=marks(live, definition), pins=pins)
 
     @cached_property
@@ -100,7 +108,8 @@ class Board:
     def _key(self, revision: int) -> tuple[Any, ...]:
         """Everything that a drawing depends on beside the definition's own revision."""
         samples = self.samples
-        return self.workflow.pk, revision, self.workflow.live_version_id, samples.source, samples.pins, samples.stamp
+        seen = samples.source, samples.pins, samples.stamp, self.connections
+        return self.workflow.pk, revision, self.workflow.live_version_id, *seen
 
 
 _drawn: dict[tuple[Any, ...], Drawing] = {}
@@ -114,7 +123,7 @@ def _remember(key: tuple[Any, ...], drawn: Drawing) -> Drawing:
     return drawn
 
 
-def problems_of(definition: dict[str, Any], samples: Samples) -> list[Problem]:
-    """Structure first, then references, each in the order of the page; blocking ones before warnings."""
-    found = [*check(definition), *dataflow.problems(definition, samples)]
-    return sorted(found, key=lambda problem: problem.warning)
+def problems_of(definition: dict[str, Any], samples: Samples, connections: Collection[str]) -> list[Problem]:
+    """Structure first, then references, then connections, each in the order of the page; blocking ones before warnings."""
+    found = [*check(definition), *dataflow.problems(definition, samples), *missing_connections(definition, connections)]
+    return [with_fix(problem, definition) for problem in sorted(found, key=lambda problem: problem.warning)]

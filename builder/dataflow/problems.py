@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.definition import Problem
@@ -85,7 +85,7 @@ class Checker:
             fix = _instead(["steps", target], ["steps", guess] if guess else None)
             return _problem(text, f"There is no step “{target}”.", fix)
         if problem := self.order(text, step, self.seen(text, target), guarded):
-            return problem
+            return replace(problem, fix=_or_else(target, rest[1:])) if problem.warning else problem
         if len(rest) > 1 and rest[1] != "output":
             fix = _instead(["steps", target, rest[1]], ["steps", target, "output", rest[1]])
             return _problem(text, f"Read what “{label_of(step)}” gives from its output.", fix)
@@ -198,6 +198,12 @@ def _instead(old: Path, new: Path | None) -> dict[str, Any] | None:
     if new is None:
         return None
     return {"old": written(old), "new": written(new), "label": f"Use {new[-1]}", "guess": str(new[-1])}
+
+
+def _or_else(target: str, rest: Path) -> dict[str, Any]:
+    """What may not be there, with something else in its place: `steps.?call.output.id.orValue("")`."""
+    new = written(["steps", target, *rest]).replace("steps.", "steps.?", 1) + '.orValue("")'
+    return {"old": written(["steps", target, *rest]), "new": new, "label": "Else use nothing"}
 
 
 def written(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django import template
@@ -41,3 +42,9 @@ def people(users: list[Any]) -> str:
     """ "Dana", "Dana and Lee", "Dana, Lee and Tom"; "Somebody" for nobody who is known."""
     *most, last = [display_name(user) for user in users] or ["Somebody"]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+@register.filter
+def as_json(value: Any) -> str:
+    """For a data attribute; quotes are escaped as in every other one."""
+    return json.dumps(value)

@@ -193,7 +193,7 @@ def _ask(
     body = sample.get("body") if isinstance(sample, dict) and sample is not MISSING else None
     known = body if isinstance(body, dict) and (asked.past or test) else {}
     fields = fields_of(chosen.get("config") or {}) if chosen and chosen["type"] == "manual" else []
-    problems = problems_of(asked.definition, board.samples) if test else []
+    problems = problems_of(asked.definition, board.samples, board.connections) if test else []
     context = {
         "workflow": board.workflow,
         "board": board,

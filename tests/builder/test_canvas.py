@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -146,8 +148,9 @@ def test_undo_and_redo_answer_like_edits(builder, flow):
 def test_a_problem_offers_its_repair_and_the_repair_puts_it_right(builder, flow):
     response = send(builder, flow, owner="hot", field="branches.0.when", mode="expression", expression="steps.score.output.point > 70")
     text = response.content.decode()
-    assert "Did you mean “points”?" in text and 'data-fix-new="steps.score.output.points"' in text
-    send(builder, flow, 2, operation={"op": "repair", "owner": "hot", "field": "branches.0.when", "old": "steps.score.output.point", "new": "steps.score.output.points"})
+    assert "Did you mean “points”?" in text and "Use points" in text
+    offered = json.loads(html.unescape(re.search('data-fix="([^"]*)"', text)[1]))
+    send(builder, flow, 2, operation=offered)
     assert find(drafts.load(flow).definition, "hot")["branches"][0]["when"] == "steps.score.output.points > 70"
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
+from builder import drafts
 from builder.flowmaking import make_flow
 from builder.teams import ensure_default_team
 from runtime.definition import check, find
@@ -178,6 +179,16 @@ def test_problems_lead_to_their_field_and_their_repair_puts_them_right(builder, 
         builder.page.locator("#problems").get_by_role("button", name="Use label").click()
     expect(builder.page.locator("#problems")).to_be_hidden()
     assert find(definition(lead), "hot_lead")["branches"][0]["when"].startswith('steps.qualify.output.label == "hot"')
+
+
+def test_what_may_not_be_there_gets_something_in_its_place_by_one_press(builder, lead):
+    drafts.edit(lead, {"op": "configure", "step": "invite", "set": {"config.body": "{{ steps.approve_outreach.output.by }}"}}, revision=1)
+    builder.open(lead.pk)
+    problem = builder.page.locator("#problems-list .problem").filter(has_text="runs only in the lane Yes")
+    with builder.saved():
+        problem.get_by_role("button", name="Else use nothing").click()
+    expect(problem).to_have_count(0)
+    assert find(definition(lead), "invite")["config"]["body"] == '{{ steps.?approve_outreach.output.by.orValue("") }}'
 
 
 def test_a_value_that_makes_no_sense_stays_in_its_field_unsaved_with_the_reason(builder, lead):

@@ -37,8 +37,8 @@ function toggle() {
 document.addEventListener("click", event => {
   const { target } = event;
   const problem = target.closest("#problems-list .problem");
-  const fix = target.closest("[data-fix-old]");
-  if (fix) return repair(fix);
+  const fix = target.closest("[data-fix]");
+  if (fix) return edit(JSON.parse(fix.dataset.fix)); // the operation that puts it right, as the server knows it
   if (target.closest("[data-problems-toggle]")) return toggle();
   if (target.closest("[data-show-problems]")) return next();
   if (problem) {
@@ -46,12 +46,6 @@ document.addEventListener("click", event => {
     go(problem);
   }
 });
-
-/* The reference is rewritten where it stands; the server knows how references are written. */
-function repair(button) {
-  const place = button.closest("[data-step]")?.dataset ?? { step: document.getElementById("panel").dataset.owner, field: button.closest("[data-field]").dataset.field };
-  edit({ op: "repair", owner: place.step, field: place.field, old: button.dataset.fixOld, new: button.dataset.fixNew });
-}
 
 document.addEventListener("keydown", event => {
   if (event.key !== "F8") return;

@@ -1,0 +1,36 @@
+"""Connections that a definition names and its team does not have, as happens to flows from elsewhere. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from runtime.definition import Problem, walk
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
+
+from .fields import config_fields
+
+
+def missing_connections(definition: dict[str, Any], known: Collection[str]) -> Iterator[Problem]:
+    """Warnings: the connection can still be made before the first run."""
+    for kinds, owners in ((trigger_kinds(), definition.get("triggers") or []), (step_types(), walk(definition.get("steps") or []))):
+        for owner in owners:
+            kind = kinds.get(owner["type"])
+            for field, name in _named(owner.get("config"), kind.Config, "config") if kind else ():
+                if name not in known:
+                    words = f"This team has no connection “{name}”. Choose another one, or make it under Connections."
+                    yield Problem(owner["id"], field, words, warning=True)
+
+
+def _named(config: Any, model: type[BaseModel], place: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(config, dict):
+        return
+    for field in config_fields(model):
+        value, here = config.get(field.name), f"{place}.{field.name}"
+        if field.kind == "connection" and isinstance(value, str) and value:
+            yield here, value
+        elif field.kind == "group" and field.model:
+            yield from _named(value, field.model, here)
