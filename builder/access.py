@@ -19,6 +19,7 @@ from django.shortcuts import resolve_url
 from django.urls import ResolverMatch
 from django_htmx.http import HttpResponseClientRedirect
 
+from builder.signin import asked_to_set_up
 from runtime.models import Credential, Membership, Role, Run, Team, Workflow
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,11 @@ Rule = str | tuple[str, str]
 VIEWS: dict[str, Rule] = {
     # In and out
     "login": PUBLIC,
+    "account_login": PUBLIC,
+    "admin_login": PUBLIC,
+    "mfa_authenticate": PUBLIC,
     "logout": SIGNED_IN,
+    "account_logout": SIGNED_IN,
     "password_change": SIGNED_IN,
     "password_change_done": SIGNED_IN,
     # For machines: each checks a token, a signature or a bearer of its own
@@ -53,6 +58,15 @@ VIEWS: dict[str, Rule] = {
     "readyz": PUBLIC,
     # One's own account
     "account": SIGNED_IN,
+    "account_reauthenticate": SIGNED_IN,
+    "mfa_reauthenticate": SIGNED_IN,
+    "mfa_index": SIGNED_IN,
+    "mfa_activate_totp": SIGNED_IN,
+    "mfa_deactivate_totp": SIGNED_IN,
+    "mfa_view_recovery_codes": SIGNED_IN,
+    "mfa_generate_recovery_codes": SIGNED_IN,
+    "mfa_download_recovery_codes": SIGNED_IN,
+    "usersessions_list": SIGNED_IN,
     "account_tokens": SIGNED_IN,
     "account_token_revoke": SIGNED_IN,
     # Teams and members
@@ -200,8 +214,10 @@ class DenyByDefault:
             log.error("The view %r is not in the table of builder/access.py, so nobody may open it.", name or view)
             raise PermissionDenied("This page is not in the table of who may open what.")
         request.role = role_of(rule)
-        if rule == PUBLIC or admitted(request.user, rule):
+        if rule == PUBLIC:
             return None
+        if admitted(request.user, rule):
+            return asked_to_set_up(request, name) if settings.HOLDFAST_REQUIRE_SECOND_FACTOR else None
         if request.user.is_authenticated:
             raise PermissionDenied(refusal(rule))
         return _ask_to_sign_in(request)

@@ -106,6 +106,10 @@ INSTALLED_APPS = [
     "ninja",
     "csp",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "lucide",
 ]
 
@@ -123,6 +127,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -161,6 +166,15 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+HOLDFAST_REQUIRE_SECOND_FACTOR = env.flag("HOLDFAST_REQUIRE_SECOND_FACTOR")
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_NOTIFICATIONS = False
+ACCOUNT_REAUTHENTICATION_METHODS = ["password", "mfa"]
+ACCOUNT_RATE_LIMITS = False  # counted per process; ours hold across them (runtime.limits, axes)
+MFA_ADAPTER = "builder.signin.Adapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_FORMS = {"authenticate": "builder.signin.CodeForm", "reauthenticate": "builder.signin.ConfirmForm"}
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # nobody can lock out somebody else's address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import path
+from django.views.generic import RedirectView
 
 from builder.views import (
     account,
@@ -31,6 +32,7 @@ from builder.views import (
 )
 
 urlpatterns = [
+    path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True), name="admin_login"),  # asks for the code, too
     path("admin/", admin.site.urls),
     # For machines
     *hooks.urlpatterns,

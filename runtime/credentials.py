@@ -179,6 +179,19 @@ def bound_hosts(hosts: list[str], config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(host.strip().lower() for host in hosts), *own]))
 
 
+def encrypted(text: str) -> str:
+    """Any other secret of ours, under the same keys."""
+    return _ring().encrypt(text.encode()).decode()
+
+
+def decrypted(text: str) -> str:
+    """What `encrypted` made. Raises CannotOpen."""
+    try:
+        return _ring().decrypt(text.encode()).decode()
+    except InvalidToken:
+        raise CannotOpen("None of the present keys opens this secret.") from None
+
+
 def _ring() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.HOLDFAST_CREDENTIAL_KEYS])
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.views import reauthenticate
+from allauth.mfa.base import views as mfa
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as totp
+from allauth.usersessions.views import list_usersessions
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import views as auth
@@ -14,6 +19,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from builder.models import ApiToken
+from builder.signin import LoginView, has_second_factor
 from builder.tokens import make_token, revoke, tokens_of
 from runtime.models import Membership
 
@@ -52,16 +58,34 @@ def account_token_revoke(request: HttpRequest, token_id: int) -> HttpResponse:
 
 def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **more: Any) -> HttpResponse:
     memberships = Membership.objects.filter(user=request.user).select_related("team").order_by("team__name")
-    context = {"form": form, "tokens": tokens_of(request.user), "memberships": memberships, **more}
+    context = {
+        "form": form,
+        "tokens": tokens_of(request.user),
+        "memberships": memberships,
+        "second_factor": has_second_factor(request.user),
+        **more,
+    }
     return render(request, "account/account.html", context, status=status)
 
 
 urlpatterns = [
-    path("login/", auth.LoginView.as_view(), name="login"),
+    path("login/", LoginView.as_view(), name="login"),
+    path("login/", LoginView.as_view(), name="account_login"),  # what django-allauth calls it
+    path("login/code/", mfa.authenticate, name="mfa_authenticate"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("logout/", auth.LogoutView.as_view(), name="account_logout"),
     path("account/", account, name="account"),
     path("account/password/", auth.PasswordChangeView.as_view(), name="password_change"),
     path("account/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
+    path("account/confirm/", reauthenticate, name="account_reauthenticate"),
+    path("account/confirm/code/", mfa.reauthenticate, name="mfa_reauthenticate"),
+    path("account/second-factor/", mfa.index, name="mfa_index"),
+    path("account/second-factor/activate/", totp.activate_totp, name="mfa_activate_totp"),
+    path("account/second-factor/deactivate/", totp.deactivate_totp, name="mfa_deactivate_totp"),
+    path("account/recovery-codes/", recovery_codes.view_recovery_codes, name="mfa_view_recovery_codes"),
+    path("account/recovery-codes/new/", recovery_codes.generate_recovery_codes, name="mfa_generate_recovery_codes"),
+    path("account/recovery-codes/file/", recovery_codes.download_recovery_codes, name="mfa_download_recovery_codes"),
+    path("account/sessions/", list_usersessions, name="usersessions_list"),
     path("account/tokens/", account_tokens, name="account_tokens"),
     path("account/tokens/<int:token_id>/revoke/", account_token_revoke, name="account_token_revoke"),
 ]

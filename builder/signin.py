@@ -1,0 +1,88 @@
+"""Signing in: the password, then a code for those who have an authenticator app. django-allauth keeps authenticators,
+recovery codes and sessions; what it must not store in the clear, or count per process, is ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.utils import perform_login
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.models import Authenticator
+from django.contrib.auth import views
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from runtime.credentials import decrypted, encrypted
+from runtime.limits import admitted
+
+CODES_PER_MINUTE = 5
+SECRETS = ("secret", "seed")
+"""Where an authenticator app and recovery codes keep theirs."""
+WITHOUT_SECOND_FACTOR = ("account", "logout", "account_reauthenticate", "mfa_index", "mfa_activate_totp")
+"""What those who must have an authenticator may open before they have one."""
+
+
+class LoginView(views.LoginView):
+    """The password; those with an authenticator are asked for a code before they are in."""
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        return perform_login(self.request, form.get_user(), redirect_url=self.get_success_url())
+
+
+class Adapter(DefaultMFAAdapter):
+    """The authenticators' secrets are encrypted as those of connections are."""
+
+    def get_totp_issuer(self) -> str:
+        return "Holdfast"
+
+    def encrypt(self, text: str) -> str:
+        return encrypted(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return decrypted(encrypted_text)
+
+
+class _FewGuesses:
+    """So many codes a minute for one person, whichever process is asked."""
+
+    def clean_code(self) -> str:
+        if wait := admitted(f"code:{self.user.pk}", CODES_PER_MINUTE):
+            raise ValidationError(f"Too many codes. Wait {wait:.0f} seconds.")
+        return super().clean_code()
+
+
+class CodeForm(_FewGuesses, AuthenticateForm):
+    """At sign-in."""
+
+
+class ConfirmForm(_FewGuesses, ReauthenticateForm):
+    """Before a change to the authenticators."""
+
+
+def has_second_factor(user: Any) -> bool:
+    return Authenticator.objects.filter(user_id=user.pk, type=Authenticator.Type.TOTP).exists()
+
+
+def asked_to_set_up(request: HttpRequest, name: str) -> HttpResponse | None:
+    """The page on which to set up an authenticator, for those who must have one and have none."""
+    if name in WITHOUT_SECOND_FACTOR or has_second_factor(request.user):
+        return None
+    return redirect("mfa_index")
+
+
+@transaction.atomic
+def rotate() -> None:
+    """Encrypt every authenticator's secrets anew with the first key. Raises CannotOpen, changing nothing."""
+    for row in Authenticator.objects.select_for_update().order_by("pk"):
+        for name in SECRETS:
+            if name in row.data:
+                row.data[name] = encrypted(decrypted(row.data[name]))
+        row.save(update_fields=["data"])
+
+
+def remove_second_factor(user: Any) -> bool:
+    """For somebody who lost theirs. Returns whether there was one."""
+    return bool(Authenticator.objects.filter(user_id=user.pk).delete()[0])
