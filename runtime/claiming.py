@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 SUSPECTS_SECONDS = 1.0
-ROOM_SECONDS = 60.0
 
 
 class Claiming:
@@ -34,8 +33,6 @@ class Claiming:
         self.beginning: set[int] = set()
         self.sleeps_until = worker.now()
         self._suspects_at = 0.0
-        self._makes_room = False
-        self._makes_room_until = 0.0
 
     async def run(self) -> None:
         """Claim what is due while there are free slots; sleep until something becomes due or the doorbell rings."""
@@ -44,7 +41,7 @@ class Claiming:
                 free = self.worker.slots - len(self.worker.executions)
                 self.worker.bell.clear()
                 claimed = []
-                if free and not self._alone():
+                if free:
                     claimed = await self._claim_some(connection, free)
                 if claimed:
                     await self._begin(connection, claimed)
@@ -59,27 +56,24 @@ class Claiming:
     async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
         """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
         with_these = (connection, self.worker.id, free, self.worker.lease_seconds, self.plans.unable)
-        suspects_first = self._makes_room or time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
+        suspects_first = time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
         if not suspects_first and (claimed := await claims.claim(*with_these)):
             return claimed
         self._suspects_at = time.monotonic()
-        claimed = await claims.claim_suspects(*with_these, idle=not self.worker.executions)
-        self._makes_room = not claimed and await self._shall_make_room(connection)
-        if suspects_first and not claimed and not self._makes_room:
+        claimed = await claims.claim_suspects(*with_these)
+        if suspects_first and not claimed:
             claimed = await claims.claim(*with_these)
         return claimed
 
-    async def _shall_make_room(self, connection: psycopg.AsyncConnection) -> bool:
-        """Whether to run empty for a run that has to be alone: for a minute, then not for a minute, lest one long call
-        keeps everybody waiting."""
-        now = time.monotonic()
-        if now > self._makes_room_until + ROOM_SECONDS:
-            self._makes_room_until = now + ROOM_SECONDS
-        return now < self._makes_room_until and await claims.makes_room(connection, self.worker.id, self.plans.unable)
-
-    def _alone(self) -> bool:
-        """Whether this worker holds a run that it claimed alone, because of what happened to its last workers."""
-        return any(execution.claim.alone for execution in self.worker.executions.values())
+    async def run_share(self, size: int, lost: int) -> None:
+        """In a ward: claim once, and see it through."""
+        async with await connect("holdfast claims") as connection:
+            if not self.worker.executions:
+                lease = self.worker.lease_seconds
+                await self._begin(connection, await claims.claim_suspects(connection, self.worker.id, size, lease, [], lost))
+        while self.worker.executions and not self.worker.stopping():
+            self.worker.freed.clear()
+            await set_within(self.worker.freed, 0.2)
 
     async def _until_one_is_free(self) -> None:
         while len(self.worker.executions) >= self.worker.slots and not self.worker.stopping():
@@ -94,8 +88,8 @@ class Claiming:
                 return
 
     async def _sleep(self, connection: psycopg.AsyncConnection) -> None:
-        """Until the next run is due. What was due and could not be claimed, such as a run that has to be alone, is worth
-        no more than a look a second."""
+        """Until the next run is due. What is due and is claimed by others, such as a run for a ward, is worth no more
+        than a look a second."""
         due = (await (await connection.execute(claims.NEXT_DUE, [self.plans.unable])).fetchone())[0]
         longest = settings.HOLDFAST_POLL_SECONDS
         if due is not None:

@@ -20,19 +20,19 @@ with due as materialized (
     update dispatch d set state = 'claimed', token = nextval('claim_token'), worker_id = %(worker)s,
         leased_until = clock_timestamp() + make_interval(secs => %(lease)s), claims = claims + 1
     from due where d.run_id = due.run_id
-    returning d.run_id, d.token, d.wakes, d.alone, d.claims, d.version_id
+    returning d.run_id, d.token, d.wakes, d.claims, d.version_id
 )
-select c.token, c.wakes, c.alone, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
+select c.token, c.wakes, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
 from claimed c join run r on r.id = c.run_id
 """
-# Runs whose last worker died holding them: few at a time, in the end alone, so that one culprit is found without
-# punishing those that were beside it.
-CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost = %(lost)s").replace(
+# Runs that lost their worker: once, for any worker, few at a time; more often in a row, for wards.
+CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost between %(least)s and %(most)s").replace(
     "claims = claims + 1", "claims = claims + 1, alone = %(alone)s"
 )
+# How many wait for a ward, by how many leases they lost in a row, up to so many.
 SUSPECTS = """
-select min(lost) from dispatch
-where lost > 0 and token is null and due_at <= (select holdfast_now()) and version_id <> all(%s)
+select least(lost, %s) as leases, count(*) from dispatch
+where lost > 1 and token is null and due_at <= (select holdfast_now()) and version_id <> all(%s) group by leases
 """
 # Keep all that this worker holds, also what ran out while the database was away and nobody took: the token is the fence.
 # By its own id, which no other process ever has; locked in the journal's order, or the two would lock each other out.
@@ -64,16 +64,12 @@ NEXT_DUE = """
 select extract(epoch from min(due_at) - holdfast_now())::float8 from dispatch
 where token is null and due_at is not null and version_id <> all(%s)
 """
-# Whether this worker, the eldest that lives, has to run empty: a run that must be alone has waited for five seconds.
-MAKES_ROOM = """
-select exists (select from dispatch where lost >= %s and token is null and due_at < (select holdfast_now() - interval '5 seconds')
-                                    and version_id <> all(%s))
-   and not exists (select from worker where id < %s and ended_at is null and not stopping
-                   and beat_at > clock_timestamp() - interval '5 seconds')
-"""
 LONE_DEATHS = 3
-SUSPECT_BATCHES = (0, 32, 8, 1)
-"""How many suspects are claimed at once, by how many leases were lost in a row."""
+LONE_FROM = 3
+"""Being alone counts from so many lost leases on: a kill or two from outside are nobody's fault."""
+MOST_LOST = 5
+"""Runs that lost more leases in a row are treated like those that lost so many."""
+SUSPECTS_AT_ONCE = 32
 
 Claimed = tuple[Claim, int, int, RunRow]
 
@@ -89,26 +85,15 @@ async def claim(connection: psycopg.AsyncConnection, worker_id: int, limit: int,
 
 
 async def claim_suspects(
-    connection: psycopg.AsyncConnection, worker_id: int, limit: int, lease: float, unable: list[int], idle: bool
+    connection: psycopg.AsyncConnection, worker_id: int, limit: int, lease: float, unable: list[int], lost: int = 1
 ) -> list[Claimed]:
-    """Claim runs that lost their worker. One that is to be claimed alone waits for a worker that holds nothing."""
-    lost = (await (await connection.execute(SUSPECTS, [unable])).fetchone())[0]
-    if lost is None:
-        return []
-    size = SUSPECT_BATCHES[min(lost, len(SUSPECT_BATCHES) - 1)]
-    alone = size == 1
-    if alone and not idle:
-        return []
-    parameters = {"worker": worker_id, "limit": min(size, limit), "lease": lease, "unable": unable, "lost": lost, "alone": alone}
+    """Claim runs whose last workers died, so many in a row."""
+    parameters = {"worker": worker_id, "limit": min(limit, SUSPECTS_AT_ONCE) if lost == 1 else limit, "lease": lease,
+                  "unable": unable, "least": lost, "most": 32_767 if lost == MOST_LOST else lost,
+                  "alone": limit == 1 and lost >= LONE_FROM}
     rows = await (await connection.execute(CLAIM_SUSPECTS, parameters)).fetchall()
     failpoints.hit("claim.after")
     return [_claimed(row) for row in rows]
-
-
-async def makes_room(connection: psycopg.AsyncConnection, worker_id: int, unable: list[int]) -> bool:
-    """Whether the worker shall claim nothing until it is idle, so that a run can be claimed alone."""
-    rows = await (await connection.execute(MAKES_ROOM, [len(SUSPECT_BATCHES) - 1, unable, worker_id])).fetchall()
-    return rows[0][0]
 
 
 async def take_back(connection: psycopg.AsyncConnection) -> list[int]:
@@ -118,5 +103,5 @@ async def take_back(connection: psycopg.AsyncConnection) -> list[int]:
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:
-    token, wakes, alone, claims, version_id, *run = row
-    return Claim(run[0], token, wakes, alone), claims, version_id, RunRow(*run)
+    token, wakes, claims, version_id, *run = row
+    return Claim(run[0], token, wakes), claims, version_id, RunRow(*run)

@@ -40,13 +40,12 @@ class Refused(Exception):
 
 
 class Claim:
-    """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon; `alone` says
-    that its worker must hold nothing else, because of what happened to its last workers."""
+    """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon."""
 
     __slots__ = ("run_id", "token", "wakes", "alone", "lost", "refused")
 
-    def __init__(self, run_id: int, token: int, wakes: int = 0, alone: bool = False):
-        self.run_id, self.token, self.wakes, self.alone = run_id, token, wakes, alone
+    def __init__(self, run_id: int, token: int, wakes: int = 0):
+        self.run_id, self.token, self.wakes = run_id, token, wakes
         self.lost = False
         self.refused: str | None = None
 

@@ -36,6 +36,7 @@ from .outbox import send_due
 from .retention import delete_batch
 from .schedules import fire_due
 from .steps import step_types
+from .wards import Wards
 from .watching import Watching
 
 log = logging.getLogger(__name__)
@@ -57,10 +58,11 @@ delete from journal_mark using gone where worker_id = gone.id
 
 
 class Worker:
-    """`stopping` is asked several times a second; once it is true nothing more is claimed."""
+    """`stopping` is asked several times a second; once it is true nothing more is claimed. With a `share` it is a ward
+    (`wards.py`), which sees that through and does nothing else. Make it before there is an event loop."""
 
-    def __init__(self, stopping: Callable[[], bool], cluster: str = ""):
-        self.stopping, self.cluster = stopping, cluster
+    def __init__(self, stopping: Callable[[], bool], cluster: str = "", share: tuple[int, int] | None = None):
+        self.stopping, self.cluster, self.share = stopping, cluster, share
         self.lease_seconds = settings.HOLDFAST_LEASE_SECONDS
         self.slots = settings.HOLDFAST_CONCURRENCY
         self.clock = WorkerClock()
@@ -71,6 +73,7 @@ class Worker:
         self._reader: psycopg.AsyncConnection | None = None
         self._reading = asyncio.Lock()
         self.claiming, self.watching, self.housekeeping = Claiming(self), Watching(self), Housekeeping(self)
+        self.wards = None if share else Wards(self)
 
     # Its life
 
@@ -83,11 +86,11 @@ class Worker:
         keeper.start()
         journal = asyncio.create_task(self.journal.run())
         journal.add_done_callback(_end_without_journal)
-        duties = [asyncio.create_task(self._keep(duty)) for duty in
-                  (self.watching.beat, self.watching.listen, self.watching.watch, self.housekeeping.run,
-                   self._post, self._fire, self._follow, self._ask_again, self._retire, self._work_off)]
+        duties = [asyncio.create_task(self._keep(duty)) for duty in self._duties()]
         try:
-            await self._keep(self.claiming.run)
+            await self._keep(self._claim)
+            if self.wards:
+                self.wards.stop()
             await self._drain()
         finally:
             for task in duties:
@@ -99,9 +102,20 @@ class Worker:
             keeper.stop()
             await self._sign_off()
 
+    def _duties(self) -> list[Callable[[], Awaitable[None]]]:
+        """What goes on beside the claiming, until the end."""
+        own = [self.watching.beat, self.watching.watch]
+        if self.wards is None:
+            return own
+        return [*own, self.watching.listen, self.housekeeping.run, self.wards.run, self._post, self._fire, self._follow,
+                self._ask_again, self._retire, self._work_off]
+
+    async def _claim(self) -> None:
+        await (self.claiming.run_share(*self.share) if self.share else self.claiming.run())
+
     async def _register(self) -> int:
         rows = await self.query(REGISTER, [
-            self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
+            f"{self.cluster} (ward)" if self.share else self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
         ])
         await self.query(FORGET, [])
         await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])

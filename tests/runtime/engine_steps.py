@@ -7,6 +7,7 @@ values that cannot be stored. `lethal` is bad for its worker.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -117,7 +118,7 @@ class Strange(StepType):
 
 
 class LethalConfig(Config):
-    how: Literal["kill", "block"] = "kill"
+    how: Literal["kill", "block", "spin"] = "kill"
 
 
 class Lethal(StepType):
@@ -131,6 +132,8 @@ class Lethal(StepType):
                 deaths.write(f"{os.getpid()}\n")
             if ctx.config["how"] == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if ctx.config["how"] == "spin":
+                sum(itertools.repeat(1))  # a loop of C that keeps the interpreter's lock, for ever
             time.sleep(60)
         return Done({"survived": True})
 

@@ -41,9 +41,9 @@ def cluster(engine) -> Iterator[object]:
     for process in reversed(started):
         try:
             process.kill()
-            process.wait(10)
         except psutil.NoSuchProcess:
             pass
+    eventually(lambda: gone(started), what="the end of all processes")
 
 
 def alive() -> int:

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import signal
 import tempfile
+import time
+from itertools import pairwise
 from pathlib import Path
 
+import psutil
+
 from runtime import acts, waits
-from runtime.models import Dispatch, StepResult, Wait
+from runtime.models import Dispatch, Run, StepResult, Wait
 from runtime.models import Worker as WorkerRow
 from tests.runtime.engine import eventually
 from tests.servers.pgproxy import PostgresProxy
 
 CALLS = [{"id": f"s{n}", "type": "probe", "on_interrupted": "ask"} for n in range(3)]
+
+
+LEASE = 6.0
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def holder(run: int) -> int | None:
@@ -82,28 +96,49 @@ def test_a_loop_that_hangs_ends_its_process_before_its_leases(engine):
     assert engine.sql(lease, run) == [(False,)], "it outlived its lease"
 
 
-def test_a_run_that_kills_its_worker_is_quarantined_and_its_neighbours_are_not(engine):
+def test_a_loop_of_c_that_lets_no_thread_turn_ends_its_process_too(engine):
+    engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": "spin"}}]))
+    worker = engine.worker(lease_seconds=3)
+    assert worker.ended() == -signal.SIGXCPU, worker.tail()
+
+
+def test_a_run_that_kills_its_worker_is_quarantined_and_two_hundred_beside_it_are_not(engine):
+    """The others are in calls that take as long as the test likes; new runs go through all the while."""
+    good = [engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}]))]
+    good += [engine.start(Run.objects.get(pk=good[0]).version) for _ in range(199)]
     bad = engine.start(engine.publish([{"id": "bad", "type": "lethal"}]))
-    version = engine.publish([{"id": "x", "type": "probe"}, {"id": "slow", "type": "probe", "config": {"hold": "go"}}])
-    good = [engine.start(version) for _ in range(20)]
+    small = engine.publish([{"id": "x", "type": "probe"}])
     quarantined = Wait.objects.filter(run_id=bad, kind="person")
-    alone = Dispatch.objects.filter(run_id=bad, lost__gte=3, token__isnull=True)
-    while not quarantined.exists():
-        worker = engine.worker()
-        eventually(lambda worker=worker: worker.status() is not None or quarantined.exists() or alone.exists())
-        if alone.exists():
-            engine.release("go")
-        eventually(
-            lambda worker=worker: worker.status() is not None or quarantined.exists(), what=lambda: engine.told(bad)
-        )
-        if worker.status() is not None:
-            engine.leases_end()
-    assert len((engine.folder / "deaths").read_text().split()) == 6, "three times beside others, three times alone"
-    assert engine.state(bad) == "attention"
+    open_still = Run.objects.filter(state="open")
+    workers: list = []
+    ends, begun = [time.monotonic()], [engine.start(small)]
+
+    def turn() -> bool:
+        workers[:] = [worker for worker in workers if worker.status() is None]
+        while len(workers) < 2:  # as their supervisor does
+            workers.append(engine.worker(concurrency=300, lease_seconds=LEASE))
+        if open_still.filter(pk=begun[-1]).exists() and time.monotonic() - ends[-1] < LEASE / 3:
+            return False
+        if not open_still.filter(pk=begun[-1]).exists():
+            ends.append(time.monotonic())
+        begun.append(engine.start(small))
+        return quarantined.exists()
+
+    eventually(turn, 240, what=lambda: engine.told(bad))
+    deaths = len((engine.folder / "deaths").read_text().split())
+    assert deaths <= 9, "two workers, wards of a quarter, a sixteenth, and at most two of the rest, three times alone"
+    gaps = [later - sooner for sooner, later in pairwise(ends)]
+    assert len(gaps) > 10 and max(gaps) < 3 * LEASE, "there was a time in which nothing went through"
+    assert open_still.filter(version=small).count() < len(begun) / 10
+    held = Dispatch.objects.filter(run_id__in=good, state="claimed")
+    eventually(lambda: held.count() == len(good), what="all others are in their calls again")
+    assert engine.state(bad) == "attention" and quarantined.get().data["reason"] == "quarantine"
+    assert any("Quarantined" in line for line in engine.log(bad))
+    assert max(len(engine.attempts(run)) for run in good) <= deaths - 2
+    engine.release("go")
     for run in good:
         engine.ends(run)
-    assert quarantined.get().data["reason"] == "quarantine"
-    assert any("Quarantined" in line for line in engine.log(bad))
+    assert Run.objects.filter(state="attention").count() == 1
     engine.release("harmless")
     assert acts.requeue(bad) and not acts.requeue(bad)
     engine.ends(bad)
@@ -118,6 +153,23 @@ def test_a_run_that_has_to_be_alone_gets_its_turn_under_load(engine):
     engine.worker(concurrency=10)
     engine.ends(suspect)
     assert Dispatch.objects.exists(), "it had to wait until nothing else was left to do"
+
+
+def test_wards_end_with_their_worker_in_order_or_at_once(engine):
+    """A stop hands back what is in a ward; a kill leaves it to the lease. Neither leaves a process behind."""
+    version = engine.publish([{"id": "x", "type": "probe", "config": {"hold": "go"}}])
+    run = engine.start(version)
+    engine.sql("update dispatch set lost = 3 where run_id = %s", run)
+    wards = "select pid from worker where cluster like '% (ward)' and ended_at is null order by id desc limit 1"
+    for end, state in ((lambda worker: worker.stop(), "ready"), (lambda worker: worker.kill(), "claimed")):
+        before = len(engine.ledger(run))
+        worker = engine.worker(lease_seconds=60)
+        eventually(lambda before=before: len(engine.ledger(run)) > before)
+        (ward,) = engine.sql(wards)[0]
+        assert ward != worker.pid and not gone(ward)
+        end(worker)
+        eventually(lambda ward=ward: gone(ward))
+        assert Dispatch.objects.get(run_id=run).state == state
 
 
 # The journal

@@ -41,4 +41,4 @@ def test_a_look_for_suspects_does_not_read_the_backlog():
             insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
             select i, 1, 'ready', now() - interval '1 hour', 0, 0, (i = 19999)::int, false, 0 from generate_series(1, 20000) i""")
         cursor.execute("analyze dispatch")
-    assert pages_read(SUSPECTS.replace("%s", "'{}'")) < 20
+    assert pages_read(SUSPECTS.replace("least(lost, %s)", "least(lost, 5)").replace("%s", "'{}'")) < 20
