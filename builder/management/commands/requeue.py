@@ -1,0 +1,31 @@
+"""`manage.py requeue 48213`, `requeue --state failed --flow Leads --yes`, `requeue 48213 --from each[2]/deal`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from builder.commandline import ActCommand
+from runtime import acts
+
+
+class Command(ActCommand):
+    help = "Lets failed runs go on at what failed, or one run run again from a step or iteration."
+    word = "requeue"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--from", dest="path", metavar="PATH", help="the step's path, such as each[2]/deal; also of a run under way")
+
+    def handle(self, **options: Any) -> None:
+        if options["path"] and len(options["runs"]) != 1:
+            raise CommandError("--from needs the number of one run.")
+        super().handle(**options)
+
+    def act_on(self, run: int, person: Any, options: Mapping[str, Any]) -> bool:
+        if options["path"]:
+            return acts.retry(run, options["path"], user=person)
+        return acts.requeue(run, user=person)
