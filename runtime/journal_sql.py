@@ -91,8 +91,8 @@ select run_id, path, level, text, data::json, holdfast_now()
 from {rows} as r(run_id, path, level, text, data)"""),
     # Where a loop or a parallel stands.
     "frame": Statement("bigint text int text int int text int int", """
-insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, closed, started_at)
-select run_id, path, take, kind, total, place, open::jsonb, succeeded, failed, false, holdfast_now()
+insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, started_at)
+select run_id, path, take, kind, total, place, open::jsonb, succeeded, failed, holdfast_now()
 from {rows} as r(run_id, path, take, kind, total, place, open, succeeded, failed)
 on conflict (run_id, path, take) do update set total = excluded.total, cursor = excluded.cursor, open = excluded.open,
     succeeded = excluded.succeeded, failed = excluded.failed""", last_of=3),

@@ -21,7 +21,8 @@ BATCH_ROWS = 5_000
 
 ONE_AT_A_TIME = 4_846_150_001  # the number of an advisory lock, held until the end of a transaction
 
-# Finished longer ago than their flow keeps runs, the oldest of each flow first; not while a mail of theirs is still to go.
+# Finished longer ago than their flow keeps runs, the oldest of each flow first; not while a mail of theirs is still to go,
+# something is to follow their end, or the run that started them goes on.
 OLD = """
 select old.id from workflow w
 cross join lateral (select coalesce(w.retention_days, %(usual)s) as days) kept
@@ -29,6 +30,8 @@ cross join lateral (
     select run.id from run
     where run.workflow_id = w.id and run.ended_at < (select holdfast_now()) - make_interval(days => kept.days)
       and not exists (select from outbox o where o.run_id = run.id and o.state in ('queued', 'sending'))
+      and not exists (select from run_end e where e.run_id = run.id)
+      and not exists (select from run p where p.id = run.parent_id and p.ended_at is null)
     order by run.ended_at limit %(limit)s
 ) old
 where kept.days > 0 limit %(limit)s
@@ -47,6 +50,8 @@ select run.id from run join workflow w on w.id = run.workflow_id
 where run.id = any(%(runs)s) and coalesce(w.retention_days, %(usual)s) > 0
   and run.ended_at < (select holdfast_now()) - make_interval(days => coalesce(w.retention_days, %(usual)s))
   and not exists (select from dispatch d where d.run_id = run.id)
+  and not exists (select from run_end e where e.run_id = run.id)
+  and not exists (select from run p where p.id = run.parent_id and p.ended_at is null)
 order by run.id for update of run skip locked
 """
 # Their mails, locked against being sent again.
@@ -58,6 +63,8 @@ DELETE = (
     """delete from recipient using approval
        where recipient.approval_id = approval.wait_id and approval.run_id = any(%(runs)s)""",
     "delete from approval where run_id = any(%(runs)s)",
+    """delete from named_signal using wait
+       where named_signal.wait_id = wait.id and wait.run_id = any(%(runs)s)""",
     "delete from signal where run_id = any(%(runs)s)",
     "delete from wait where run_id = any(%(runs)s)",
     "delete from outbox where run_id = any(%(runs)s)",

@@ -137,7 +137,6 @@ class Frame(models.Model):
     open = models.JSONField(default=list)
     succeeded = models.IntegerField(default=0)
     failed = models.IntegerField(default=0)
-    closed = models.BooleanField(default=False)
     started_at = models.DateTimeField(db_default=BusinessNow())
 
     class Meta:

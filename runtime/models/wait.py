@@ -79,6 +79,7 @@ class NamedSignal(models.Model):
     class Meta:
         db_table = "named_signal"
         constraints = [models.UniqueConstraint(fields=["team", "name", "key", "dedupe"], name="named_signal_once")]
+        indexes = [models.Index(fields=["wait_id"], condition=Q(wait_id__isnull=False), name="named_signal_wait")]
 
 
 class Approval(models.Model):

@@ -15,9 +15,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from runtime import acts, approvals, retention, waits
+from runtime import acts, approvals, retention, signals, waits
 from runtime.database import connect
-from runtime.models import Approval, AuditEntry, OutboxMessage, Run
+from runtime.models import Approval, AuditEntry, NamedSignal, OutboxMessage, Run
 from runtime.starts import start
 from tests.runtime.engine import at_once, eventually
 
@@ -148,6 +148,36 @@ def test_a_mail_that_is_still_to_go_keeps_its_run(engine, clock):
     assert delete_all() == 0
     engine.sql("update outbox set state = 'failed', error = 'Never.'")
     assert delete_all() == 1
+
+
+def test_what_a_run_that_goes_on_started_stays_and_what_is_still_to_follow_an_end(engine):
+    version = engine.publish([{"id": "x", "type": "probe"}])
+    keep(version, 1)
+    parent, child, ended = (engine.start(version) for _ in range(3))
+    for run in (child, ended):
+        acts.cancel(run)
+    engine.sql("update run set parent_id = %s where id = %s", parent, child)
+    engine.sql("insert into run_end (run_id, failure_flow) values (%s, '')", ended)
+    engine.sql("update run set ended_at = ended_at - interval '3 days' where ended_at is not null")
+    assert delete_all() == 0
+    acts.cancel(parent)
+    engine.sql("delete from run_end")
+    assert delete_all() == 2 and Run.objects.filter(pk=parent).exists()
+
+
+def test_a_signal_that_a_run_took_by_its_name_goes_with_it_and_one_that_nobody_took_stays(engine):
+    version = engine.publish([{"id": "paid", "type": "callback", "config": {"signal": "paid", "key": "17"}}])
+    keep(version, 1)
+    run = engine.start(version)
+    team = version.workflow.team_id
+    for dedupe in "ab":
+        signals.send(team, "paid", "17", {"amount": 5}, dedupe)
+    worker = engine.worker()
+    engine.ends(run)
+    worker.kill()
+    engine.sql("update run set ended_at = ended_at - interval '3 days'")
+    assert delete_all() == 1
+    assert list(NamedSignal.objects.values_list("wait_id", flat=True)) == [None]
 
 
 def test_a_history_outlives_its_flows_deletion(engine, clock):
