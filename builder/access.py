@@ -77,6 +77,8 @@ VIEWS: dict[str, Rule] = {
     "member_add": ADMIN,
     "member_role": ADMIN,
     "member_remove": ADMIN,
+    "audit": ADMIN,
+    "audit_export": ADMIN,
     # Runs
     "runs": VIEWER,
     "run": VIEWER,

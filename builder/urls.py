@@ -10,6 +10,7 @@ from builder.views import (
     account,
     api,
     approvals,
+    audit,
     callbacks,
     canvas,
     connections,
@@ -57,5 +58,6 @@ urlpatterns = [
     *connections.urlpatterns,
     *account.urlpatterns,
     *teams.urlpatterns,
+    *audit.urlpatterns,
     path("gallery/", gallery.gallery, name="gallery"),
 ]

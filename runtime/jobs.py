@@ -154,7 +154,7 @@ def csv_lines(runs: Iterable[Run], header: bool) -> str:
     if header:
         writer.writerow(COLUMNS)
     for run in runs:
-        writer.writerow([_cell(value) for value in told(run).values()])
+        writer.writerow([cell(value) for value in told(run).values()])
     return out.getvalue()
 
 
@@ -168,7 +168,8 @@ def told(run: Run) -> dict[str, Any]:
     ), strict=True))  # fmt: skip
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """A value as a cell of CSV."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bool):

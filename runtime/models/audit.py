@@ -7,6 +7,7 @@ from django.db import models
 
 from ..clock import BusinessNow
 
+
 class AuditEntry(models.Model):
     """`action` is a verb such as `publish`, `requeue`, `resolve`, `decide`; `subject` names the object (`run:48213`)."""
 
@@ -21,4 +22,8 @@ class AuditEntry(models.Model):
 
     class Meta:
         db_table = "audit"
-        indexes = [models.Index(fields=["subject", "-id"], name="audit_subject")]
+        indexes = [
+            models.Index(fields=["subject", "-id"], name="audit_subject"),
+            models.Index(fields=["team_id", "-id"], name="audit_team"),
+            models.Index(fields=["action", "-id"], name="audit_action"),
+        ]
