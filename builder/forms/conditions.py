@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 from runtime.expressions import SyntaxProblem, syntax
@@ -141,8 +142,9 @@ def _right(text: str, row: int) -> str:
     return json.dumps(from_text(text.strip()), ensure_ascii=False)
 
 
+@lru_cache(maxsize=2048)
 def decompose(expression: str) -> Rules | None:
-    """The rules that an expression says, or None where it says more than rules can."""
+    """The rules that an expression says, or None where it says more than rules can. Kept: every drawing asks again."""
     node = _parsed(expression)
     if node is None:
         return None
