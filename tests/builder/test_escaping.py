@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 from runtime.audit import record
 from runtime.models import Credential, Decision, LogLine, OutboxMessage
 from tests.builder import factories
-from tests.builder.test_access import NAMED, Visitor, url_of
+from tests.builder.test_access import NAMED, Visitor, _belongings, url_of
 
 pytestmark = pytest.mark.django_db
 
@@ -59,12 +59,10 @@ def belongings() -> dict[str, Any]:
     factories.worker(host=HOSTILE, cluster=HOSTILE, code_version=HOSTILE)
     member = factories.user("builder", of=team, first_name=HOSTILE[:60], last_name=HOSTILE[:60])
     record("publish", HOSTILE, actor=member, team_id=team.pk, detail={"note": HOSTILE})
-    return {
-        "pk": run.workflow_id, "workflow_id": run.workflow_id, "version_id": version.pk, "number": 7, "run_id": run.pk,
-        "wait_id": wait.pk, "approval_id": approval.pk, "team_id": team.pk, "user_id": member.pk, "token_id": 1,
-        "credential_id": credential.pk, "message_id": mail.pk, "mail_id": mail.pk, "step_id": "qualify", "path": "reply",
-        "rest": "nothing", "token": factories.token_of(asked), "signature": "no",
-        "object_id": run.pk, "id": member.pk, "app_label": "runtime", "content_type_id": 1, "url": "nothing",
+    return _belongings(team) | {
+        "pk": run.workflow_id, "workflow_id": run.workflow_id, "version_id": version.pk, "run_id": run.pk, "wait_id": wait.pk,
+        "approval_id": approval.pk, "user_id": member.pk, "credential_id": credential.pk, "message_id": mail.pk, "mail_id": mail.pk,
+        "token": factories.token_of(asked), "object_id": run.pk, "id": member.pk, "app_label": "runtime",
     }  # fmt: skip
 
 
