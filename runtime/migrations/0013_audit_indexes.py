@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runtime', '0011_jobs'),
+        ('runtime', '0012_frames_are_open'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
