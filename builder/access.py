@@ -52,6 +52,7 @@ VIEWS: dict[str, Rule] = {
     "hook": PUBLIC,
     "hook_no_slash": PUBLIC,
     "hook_test": PUBLIC,
+    "form_page": PUBLIC,
     "callback": PUBLIC,
     "callback_no_slash": PUBLIC,
     "healthz": PUBLIC,

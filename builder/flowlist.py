@@ -174,7 +174,7 @@ def _next(
         return "By hand", "or from a program", None, ""
     names = {one["id"]: trigger_label(one) for one in declared}
     return (
-        {"webhook": "When called", "manual": "By hand", "api": "From a program"}.get(first.type, first.type),
+        {"webhook": "When called", "form": "By a form", "ended": "After another", "manual": "By hand", "api": "From a program"}.get(first.type, first.type),
         names.get(first.key, first.key),
         None,
         "",

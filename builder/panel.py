@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
+from runtime.clock import business_now
 from runtime.definition import Problem, find
 from runtime.models import Credential, Trigger, Workflow
 from runtime.steps import step_types
@@ -31,6 +34,11 @@ from .verdicts import Verdict, verdict
 
 TAKES_OUR_SECRET = ("standard", "github")
 SAFETY_FIELDS = ("retry", "timeout", "on_error", "on_interrupted", "config.idempotency_header")
+
+
+ADDRESSES = {"webhook": "hook", "form": "form_page"}
+"""Triggers with an address of their own -> the name of its view."""
+NEXT_TIMES = 5
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class Panel:
     shape: str = ""
     address: str = ""
     secret: str = ""
+    next_times: list[datetime] = field(default_factory=list)
     output: Any = None
     has_output: bool = False
     pinned: bool = False
@@ -163,7 +172,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
     kind = trigger_kinds().get(trigger["type"])
     problems = [problem for problem in board.problems if problem.step == trigger["id"]]
     fields = setup_fields(trigger["type"], kind.Config, trigger.get("config") or {}, offer_for(board)) if kind else []
-    row = Trigger.objects.filter(workflow=board.workflow, key=trigger["id"]).first() if trigger["type"] == "webhook" else None
+    row = Trigger.objects.filter(workflow=board.workflow, key=trigger["id"]).first() if trigger["type"] in ADDRESSES else None
     panel = Panel(
         id=trigger["id"],
         name=trigger_label(trigger),
@@ -174,6 +183,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
         source=board.samples.source,
         address=_address(row) if row else "",
         secret=_made_secret(row, trigger.get("config") or {}) if row else "",
+        next_times=_next_times(kind, trigger.get("config") or {}),
     )
     return _counted(panel, problems)
 
@@ -195,11 +205,25 @@ def _of_workflow(board: Board) -> Panel:
 
 
 def _address(row: Trigger) -> str:
-    """Where a webhook listens: known from the first publishing on, and the same ever after."""
+    """Where a webhook listens, or a form is: known from the first publishing on, and the same ever after."""
     try:
-        return settings.HOLDFAST_PUBLIC_URL + reverse("hook", args=[row.token])
+        return settings.HOLDFAST_PUBLIC_URL + reverse(ADDRESSES[row.type], args=[row.token])
+    except KeyError:  # published as another kind
+        return ""
     except NoReverseMatch:
         return ""
+
+
+def _next_times(kind: TriggerKind | None, config: dict[str, Any]) -> list[datetime]:
+    """When a schedule fires next, in its own zone; empty for other triggers, and while it is no schedule yet."""
+    found: list[datetime] = []
+    moment = business_now() if kind is not None and kind.type == "schedule" else None
+    try:
+        while moment is not None and len(found) < NEXT_TIMES and (moment := kind.next_after(config, moment)):
+            found.append(moment.astimezone(ZoneInfo(config.get("zone", "UTC"))))
+    except Exception:  # noqa: BLE001 - a config in the middle of being written may be anything
+        return []
+    return found
 
 
 def _made_secret(row: Trigger, config: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from builder.views import (
     gallery,
     health,
     hooks,
+    hosted,
     inbox,
     keeping,
     mail,
@@ -38,6 +39,7 @@ urlpatterns = [
     # For machines
     *hooks.urlpatterns,
     *callbacks.urlpatterns,
+    *hosted.urlpatterns,
     *health.urlpatterns,
     *api.urlpatterns,
     # For people

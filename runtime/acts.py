@@ -16,6 +16,7 @@ from .audit import record
 from .courses import Course, NoSuchStep, course_of
 from .definition import children
 from .doorbell import ring_after_commit
+from .endings import FOLLOWED
 from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
@@ -25,11 +26,6 @@ from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState,
 
 # The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
 END_BY_PERSON = "update run set state = %s, ended_at = holdfast_now(), error = %s::jsonb where id = %s and state = any(%s)"
-# Something may follow the end, as with those that the journal writes.
-FOLLOWED = """
-insert into run_end (run_id) select id from run where id = %s
-and (parent_id is not null or exists (select from trigger where type = 'ended' and enabled))
-"""
 REOPEN = "update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed' returning version_id"
 DISPATCH_AGAIN = """
 insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)

@@ -59,10 +59,16 @@ with closed as (delete from dispatch where run_id = %(run)s returning run_id), w
     update wait set state = 'cancelled' from closed where wait.run_id = closed.run_id and wait.state in ('open', 'suspended')
 ), told as (
     insert into log_line (run_id, path, level, text, at)
-    select run_id, '', 'info', 'Cancelled: the run that started it does not wait for it any more.', holdfast_now() from closed
+    select run_id, '', 'info', %(why)s, holdfast_now() from closed
 )
 update run set state = 'cancelled', ended_at = holdfast_now() from closed
 where run.id = closed.run_id and run.state in ('open', 'attention')
+"""
+ORPHANED = "Cancelled: the run that started it does not wait for it any more."
+# Something may follow the end, as with those that the journal writes.
+FOLLOWED = """
+insert into run_end (run_id) select id from run where id = %s
+and (parent_id is not null or exists (select from trigger where type = 'ended' and enabled))
 """
 CHILDREN = "select run_id from dispatch join run on run.id = run_id where run.parent_id = %s"
 
@@ -87,7 +93,7 @@ async def _follow_one(connection: psycopg.AsyncConnection) -> str | bool | None:
     end_id, run_id, wait_id, failure_flow = row
     if wait_id is not None:
         child = await (await connection.execute(CHILD_OF_WAIT, [wait_id])).fetchone()
-        return bool(child) and await _cancel(connection, child[0])
+        return bool(child) and await cancel_run(connection, child[0])
     ended = await (await connection.cursor(row_factory=dict_row).execute(ENDED, [run_id])).fetchone()
     if ended is None:  # retention was quicker
         return False
@@ -148,12 +154,13 @@ def told(ended: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _cancel(connection: psycopg.AsyncConnection, run_id: int) -> bool:
-    """The run, and those that it waits for."""
+async def cancel_run(connection: psycopg.AsyncConnection, run_id: int, why: str = ORPHANED) -> bool:
+    """Cancel a run, and those that it waits for, in the caller's transaction. False: it has ended."""
     if await (await connection.execute(LOCK, [run_id])).fetchone() is None:
         return False
     children = await (await connection.execute(CHILDREN, [run_id])).fetchall()
-    await connection.execute(CANCEL, {"run": run_id})
+    await connection.execute(CANCEL, {"run": run_id, "why": why})
+    await connection.execute(FOLLOWED, [run_id])
     for (child,) in children:
-        await _cancel(connection, child)
+        await cancel_run(connection, child)
     return True

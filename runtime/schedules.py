@@ -1,14 +1,16 @@
 """Scheduled starts: whichever worker comes first starts the run and moves the clock's hand, in one transaction.
 
 An occurrence is one instant of one trigger. Its id is the run's idempotency key, so it starts one run at most, whatever
-dies and whoever comes twice. Occurrences that nobody was there for are made up for once: the latest one starts a run,
-the earlier ones do not. A paused workflow's occurrences pass by.
+dies and whoever comes twice. Of occurrences that nobody was there for the latest starts a run, or the latest few, or none
+(`missed`). While the run of the last one still goes, the next is started beside it, is left out, waits for its end, or
+ends it (`overlap`). A paused workflow's occurrences pass by.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +21,7 @@ from psycopg.rows import class_row
 
 from . import failpoints
 from .doorbell import CHANNEL
+from .endings import cancel_run
 from .starts import INSERT_RUNS
 from .triggers import trigger_kinds
 
@@ -31,13 +34,19 @@ LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=31), timedelt
 # starting a run will, means that this never waits while it holds a trigger: publishing locks in the other order.
 DUE = """
 select t.id, t.key, t.type, t.config, t.next_at, t.workflow_id, w.live_version_id as version_id,
-       w.paused, w.deleted_at is not null as deleted, holdfast_now() as now
+       w.paused, w.deleted_at is not null as deleted, holdfast_now() as now, t.last_run_id,
+       exists (select from dispatch d where d.run_id = t.last_run_id) as busy
 from trigger t join workflow w on w.id = t.workflow_id
 where t.enabled and t.next_at <= (select holdfast_now())
+  and not (coalesce(t.config ->> 'overlap', '') = 'queue' and exists (select from dispatch d where d.run_id = t.last_run_id))
 order by t.next_at limit %s
 for no key update of t skip locked for key share of w skip locked
 """
-MOVE = "update trigger set next_at = %s, last_at = coalesce(%s, last_at) where id = %s"
+MOVE = """
+update trigger set next_at = %s, last_at = coalesce(%s, last_at), last_run_id = coalesce(%s, last_run_id) where id = %s
+"""
+ON_TIME = timedelta(minutes=2)
+"""An occurrence that is no older than this was not missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class Due:
     paused: bool
     deleted: bool
     now: datetime
+    last_run_id: int | None
+    busy: bool
 
 
 async def fire_due(connection: psycopg.AsyncConnection) -> int:
@@ -106,22 +117,57 @@ async def _fire_alone(connection: psycopg.AsyncConnection, due: Due) -> int:
 
 async def _fire(connection: psycopg.AsyncConnection, due: Due) -> int:
     try:
-        at = latest_missed(due.type, due.config, due.next_at, due.now)
-        following = trigger_kinds()[due.type].next_after(due.config, due.now)
+        times, following = _times(due)
     except (KeyError, ValueError, OSError):  # a time zone or trigger kind that this installation has no longer
         log.exception("The schedule %s of workflow %s cannot be read, and stops.", due.key, due.workflow_id)
-        await connection.execute(MOVE, [None, None, due.id])
+        await connection.execute(MOVE, [None, None, None, due.id])
         return 0
     if due.deleted or due.version_id is None:
-        await connection.execute(MOVE, [None, None, due.id])
+        await connection.execute(MOVE, [None, None, None, due.id])
         return 0
-    count = 0 if due.paused else await _start(connection, due, at)
+    overlap = due.config.get("overlap", "allow")
+    if due.paused or overlap == "skip" and due.busy:
+        times = []
+    if overlap == "cancel_old" and times and due.busy:
+        await cancel_run(connection, due.last_run_id, "Cancelled: the next time of its schedule has come.")
+    runs = [run for at in times for run in await _start(connection, due, at)]
     failpoints.hit("schedule.inside")
-    await connection.execute(MOVE, [following, at if count else None, due.id])
-    return count
+    await connection.execute(MOVE, [following, times[-1] if runs else None, runs[-1] if runs else None, due.id])
+    return len(runs)
 
 
-async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) -> int:
+def _times(due: Due) -> tuple[list[datetime], datetime | None]:
+    """The occurrences that start a run now, and the next one to look at."""
+    config, kind = due.config, trigger_kinds()[due.type]
+    overlap, missed, most = config.get("overlap", "allow"), config.get("missed", "once"), config.get("most", 10)
+    following = kind.next_after(config, due.now)
+    latest = latest_missed(due.type, config, due.next_at, due.now)
+    if missed == "skip" and due.now - latest > ON_TIME:
+        return [], following
+    if missed != "all" and overlap != "queue":
+        return [latest], following
+    waiting = [at for at in latest_few(due.type, config, due.next_at, due.now, most)]
+    if overlap == "queue":  # one after the other: the others stay due
+        return waiting[:1], waiting[1] if len(waiting) > 1 else following
+    return (waiting[-1:] if overlap in ("skip", "cancel_old") else waiting), following
+
+
+def latest_few(type: str, config: Mapping[str, Any], first: datetime, now: datetime, most: int) -> list[datetime]:
+    """The last occurrences up to `now`, at most so many, when `first` was due."""
+    kind = trigger_kinds()[type]
+    for window in (*LOOK_BACK, now - first + timedelta(seconds=1)):
+        since = max(first - timedelta(microseconds=1), now - window)
+        found: deque[datetime] = deque(maxlen=most)
+        at = kind.next_after(config, since)
+        while at is not None and at <= now:
+            found.append(at)
+            at = kind.next_after(config, at)
+        if len(found) == most or since < first:
+            return list(found)
+    return [first]
+
+
+async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) -> list[int]:
     key = occurrence(due.id, at)
     given = {"scheduled_at": at.astimezone(UTC).isoformat(), "occurrence": key}
     cursor = await connection.execute(
@@ -140,4 +186,4 @@ async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) ->
             "hashes": [""],
         },
     )
-    return len(await cursor.fetchall())
+    return [run for run, _ in await cursor.fetchall()]

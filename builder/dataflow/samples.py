@@ -47,12 +47,11 @@ def _of_trigger(trigger: dict[str, Any]) -> Shape:
         case "webhook":
             body = of_sample(config["sample"]) if config.get("sample") is not None else ANY
             return group(body=body, headers=Shape("group"), query=Shape("group"), method=TEXT)
-        case "manual":
+        case "manual" | "form":
             fields = fields_of(config)
             body = of_sample((sample or {}).get("body") or {})
-            return group(
-                body=Shape("group", {one["id"]: body.fields.get(one["id"], TEXT) for one in fields}, closed=True)
-            )
+            body = Shape("group", {one["id"]: body.fields.get(one["id"], TEXT) for one in fields}, closed=True)
+            return group(body=body) if trigger["type"] == "manual" else group(body=body, by=TEXT, at=TEXT)
         case "schedule":
             return group(scheduled_at=TEXT, occurrence=TEXT)
         case "api":

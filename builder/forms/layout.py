@@ -95,10 +95,16 @@ LAYOUTS: dict[str, Layout] = {
     "set": Layout(first=("values",)),
     "stop": Layout(first=("outcome", "message", "output")),
     "webhook": Layout(
-        first=("sample", "dedupe", "signature.kind", "signature.connection"),
-        when={"signature.connection": lambda config: _is_signed(config)},
+        first=("sample", "dedupe", "signature.kind", "signature.connection", "respond"),
+        when={
+            "signature.connection": lambda config: _is_signed(config),
+            "respond_within": lambda config: config.get("respond") == "at_end",
+        },
     ),
-    "schedule": Layout(first=("cron", "zone")),
+    "schedule": Layout(
+        first=("cron", "zone", "overlap"), when={"most": lambda config: config.get("missed") == "all" or config.get("overlap") == "queue"}
+    ),
+    "form": Layout(first=("title", "intro", "fields", "thanks", "access")),
     "manual": Layout(first=("fields",)),
     "api": Layout(first=("sample",)),
 }

@@ -28,6 +28,11 @@ WORDS = {
 WORDS_OF = {
     "join": {"all": "All lanes", "any": "The first lane", "count": "Some lanes"},
     "on_item_error": {"stop": "Fail the loop"},
+    "missed": {"once": "Start one run", "all": "Start them all", "skip": "Leave them out"},
+    "overlap": {"allow": "Start beside it", "skip": "Leave it out", "queue": "Start after it", "cancel_old": "Cancel the earlier one"},
+    "access": {"public": "Anybody with the address", "signed_in": "Who is signed in"},
+    "respond": {"at_once": "At once", "at_end": "When the run ends"},
+    "kind": {"basic": "User and password", "header": "A secret header"},
     "when": {"failed": "Fails", "succeeded": "Succeeds", "cancelled": "Is cancelled", "any": "Ends"},
 }
 """Of fields whose options mean something else than elsewhere."""
@@ -35,7 +40,7 @@ WORDS_OF = {
 
 def word_for(option: Any, field: str = "") -> str:
     text = str(option)
-    if (own := WORDS_OF.get(field, {}).get(text)) is not None:
+    if (own := WORDS_OF.get(field.rpartition(".")[2], {}).get(text)) is not None:
         return own
     if text in WORDS:
         return WORDS[text]

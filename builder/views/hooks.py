@@ -9,6 +9,10 @@ import hashlib
 import json
 import logging
 import re
+from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
+from threading import BoundedSemaphore
+from time import monotonic, sleep
 from typing import Any
 
 from django.conf import settings
@@ -18,31 +22,35 @@ from django.urls import path, reverse
 from django.views.decorators.csrf import csrf_exempt
 
 from builder.bodies import BodyRefused, parse_body, parse_pairs, read_body
-from builder.replies import error, missed, too_many, try_later
+from builder.replies import error, error_body, missed, too_many, try_later
 from runtime.clock import business_now
 from runtime.expressions import EvaluationError, compile
 from runtime.jsonvalues import BadJson, check_json
 from runtime.limits import admitted
-from runtime.models import Trigger
+from runtime.models import Run, Trigger
 from runtime.starts import IdempotencyConflict, Started, start
+from runtime.states import UNFINISHED, RunState
 from runtime.triggers.signatures import NotSigned, verify
-from runtime.triggers.signing import SecretUnavailable, signing_secrets
+from runtime.triggers.signing import SecretUnavailable, check_shown, signing_secrets
+from runtime.triggers.webhook import METHODS, SHOWN
 
 log = logging.getLogger(__name__)
 
 NOT_HERE = "There is no webhook at this address."
 NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie"})
 LONGEST_KEY = 255
+WAITING = BoundedSemaphore(max(1, settings.HOLDFAST_WEB_THREADS // 2))
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 @csrf_exempt
 def hook(request: HttpRequest, token: str) -> HttpResponse:
-    """POST -> 202 `{"run": id, "url": address}`; 200 and the same run for an event that came before.
+    """POST -> 202 `{"run": id, "url": address}`; 200 and the same run for an event that came before. A webhook that answers
+    when the run ends: 200 `{"run", "state", "output"}`, 500 where it failed, and 202 where that takes longer.
 
     A paused workflow answers 503, so that a sender that tries again loses nothing.
     """
-    if request.method != "POST":
+    if request.method not in METHODS:
         return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
     try:
         return _receive(request, token)
@@ -60,28 +68,39 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
 def _receive(request: HttpRequest, token: str) -> HttpResponse:
     trigger = _find(token)
     if trigger is None:
+        if request.method != "POST":  # as a webhook says that is there
+            return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
         return missed(request, error(404, NOT_HERE))
+    methods = trigger.config.get("methods") or ["POST"]
+    if request.method not in methods:
+        words = f"Send a {' or '.join(methods)} request to this address."
+        return error(405, words, headers={"Allow": ", ".join(methods)})
     if wait := admitted(f"hook:{trigger.pk}", settings.HOLDFAST_HOOKS_PER_MINUTE):
         return too_many(f"This webhook takes {settings.HOLDFAST_HOOKS_PER_MINUTE:,} requests a minute. Send it again.", wait)
-    body = read_body(request)
+    if not _comes_from(request, trigger.config.get("allowed") or ()):
+        return missed(request, error(403, "Requests from this address are not taken."))
+    body = read_body(request) if request.method not in ("GET", "DELETE") or request.headers.get("Content-Length", "0") != "0" else b""
     headers = {name.lower(): value for name, value in request.headers.items()}
-    _check_signature(trigger, headers, body)
+    headers = _check_signature(trigger, headers, body)
     if trigger.workflow.paused:
         return try_later("This flow is paused. Send it again later.", 60)
     event = event_of(request, trigger.config, headers, body)
     try:
+        wanted = _wanted(trigger, event)
+    except EvaluationError as problem:
+        return error(400, f"The webhook cannot tell whether it wants this: {problem}", [_problem(trigger, str(problem), "only")])
+    try:
         key, input_hash = _key(trigger, event, headers, body)
     except EvaluationError as problem:
         return error(400, f"The webhook cannot tell which event this is: {problem}", [_problem(trigger, str(problem))])
-    return _answer(
-        start(
-            trigger.workflow.live_version,
-            trigger_key=trigger.key,
-            input=event,
-            idempotency_key=key,
-            input_hash=input_hash,
-        )
+    if not wanted:
+        return JsonResponse({"run": None, "message": "This webhook starts nothing for such a request."})
+    started = start(
+        trigger.workflow.live_version, trigger_key=trigger.key, input=event, idempotency_key=key, input_hash=input_hash
     )
+    if trigger.config.get("respond") == "at_end":
+        return _at_end(started, int(trigger.config.get("respond_within") or 30))
+    return _answer(started)
 
 
 def _find(token: str) -> Trigger | None:
@@ -96,22 +115,62 @@ def _find(token: str) -> Trigger | None:
     )
 
 
-def _check_signature(trigger: Trigger, headers: dict[str, str], body: bytes) -> None:
+def _check_signature(trigger: Trigger, headers: dict[str, str], body: bytes) -> dict[str, str]:
+    """The headers that may be kept: without one that is the secret itself."""
     kind = (trigger.config.get("signature") or {}).get("kind", "none")
+    if kind in SHOWN:
+        secret = check_shown(trigger, headers)
+        return {name: text for name, text in headers.items() if name != secret}
     if kind != "none":
         verify(kind, signing_secrets(trigger), headers, body, business_now())
+    return headers
+
+
+def _comes_from(request: HttpRequest, allowed: Iterable[str]) -> bool:
+    networks = [ip_network(line.strip(), strict=False) for line in allowed]
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return not networks
+    return not networks or any(address in network for network in networks)
+
+
+def _wanted(trigger: Trigger, event: dict[str, Any]) -> bool:
+    source = trigger.config.get("only")
+    return not source or compile(source).evaluate({**event, "trigger": event}) is True
+
+
+def _at_end(started: Started, seconds: int) -> HttpResponse:
+    """The run's end as the answer. Only half of the threads wait for runs; a request beyond is answered at once."""
+    if not WAITING.acquire(blocking=False):
+        return _answer(started)
+    try:
+        ends, pause = monotonic() + seconds, 0.05
+        while (run := Run.objects.only("id", "state", "output", "error").get(pk=started.run_id)).state in UNFINISHED:
+            if monotonic() > ends:
+                return _answer(started)
+            sleep(pause)
+            pause = min(2 * pause, 0.5)
+    finally:
+        WAITING.release()
+    told = {"run": run.pk, "state": run.state, "output": run.output}
+    if run.state == RunState.SUCCEEDED:
+        return JsonResponse(told)
+    return JsonResponse({**told, **error_body((run.error or {}).get("message") or f"The run was {run.state}.")}, status=500)
 
 
 def event_of(request: HttpRequest, config: dict[str, Any], headers: dict[str, str], body: bytes) -> dict[str, Any]:
     """What expressions call `trigger`. `config` is the webhook's."""
-    value = parse_body(body, headers.get("content-type", ""), config.get("format", "json"))
+    value = None
+    if body or request.method not in ("GET", "DELETE"):
+        value = parse_body(body, headers.get("content-type", ""), config.get("format", "json"))
     query = parse_pairs(request.META.get("QUERY_STRING", "").encode("utf-8", "surrogateescape"), "query")
     kept = {name: text for name, text in headers.items() if name not in NEVER_KEPT}
     try:
         check_json(kept, "headers")
     except BadJson as problem:
         raise BodyRefused(400, f"The {problem}") from None
-    return {"body": value, "headers": kept, "query": query, "method": "POST"}
+    return {"body": value, "headers": kept, "query": query, "method": request.method}
 
 
 def _key(trigger: Trigger, event: dict[str, Any], headers: dict[str, str], body: bytes) -> tuple[str | None, str]:
@@ -135,8 +194,8 @@ def _bounded(kind: str, text: str) -> str:
     )
 
 
-def _problem(trigger: Trigger, message: str) -> dict[str, str]:
-    return {"step": trigger.key, "field": "config.dedupe", "message": message}
+def _problem(trigger: Trigger, message: str, field: str = "dedupe") -> dict[str, str]:
+    return {"step": trigger.key, "field": f"config.{field}", "message": message}
 
 
 def _answer(started: Started) -> HttpResponse:

@@ -22,6 +22,7 @@ from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Role, Run, StepResult, Workflow
 from runtime.starts import start
 from runtime.states import UNFINISHED
+from runtime.triggers import trigger_kinds
 from runtime.triggers.manual import fields_of, read_form
 
 from ..access import get_workflow
@@ -165,9 +166,12 @@ def _input(request: HttpRequest, asked: _Asked) -> tuple[str, dict[str, Any], di
     chosen, past = asked.chosen(request), asked.past.input if asked.past else {}
     if chosen is None:
         return BY_HAND, past or {"body": {}}, {}
-    if chosen["type"] == "manual":
+    if chosen["type"] in ("manual", "form"):
         body, wrong = read_form(fields_of(chosen.get("config") or {}), request.POST)
-        return chosen["id"], {"body": body}, wrong
+        more = {"by": request.user.email, "at": business_now().isoformat()} if chosen["type"] == "form" else {}
+        return chosen["id"], {"body": body, **more}, wrong
+    if chosen["type"] == "ended":
+        return chosen["id"], past or trigger_kinds()["ended"].sample(chosen.get("config") or {}) or {}, {}
     if chosen["type"] == "schedule":
         now = business_now().isoformat()
         return chosen["id"], past or {"scheduled_at": now, "occurrence": f"by hand@{now}"}, {}
@@ -192,7 +196,7 @@ def _ask(
         sample = asked.past.input
     body = sample.get("body") if isinstance(sample, dict) and sample is not MISSING else None
     known = body if isinstance(body, dict) and (asked.past or test) else {}
-    fields = fields_of(chosen.get("config") or {}) if chosen and chosen["type"] == "manual" else []
+    fields = fields_of(chosen.get("config") or {}) if chosen and chosen["type"] in ("manual", "form") else []
     problems = problems_of(asked.definition, board.samples, board.connections) if test else []
     context = {
         "workflow": board.workflow,

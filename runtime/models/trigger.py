@@ -23,6 +23,8 @@ class Trigger(models.Model):
     enabled = models.BooleanField(default=True)
     next_at = models.DateTimeField(null=True, blank=True)
     last_at = models.DateTimeField(null=True, blank=True)
+    last_run_id = models.BigIntegerField(null=True, blank=True)
+    """The run that its last time started."""
 
     class Meta:
         db_table = "trigger"

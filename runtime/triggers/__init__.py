@@ -7,7 +7,7 @@ from importlib import import_module
 
 from .base import TriggerKind
 
-BUILT_IN = ("webhook", "schedule", "ended", "manual", "api")
+BUILT_IN = ("webhook", "form", "schedule", "ended", "manual", "api")
 
 
 @cache

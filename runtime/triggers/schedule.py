@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -52,6 +52,13 @@ class ScheduleConfig(Config):
     zone: Annotated[str, Field(max_length=64), AfterValidator(_zone)] = Field(
         "UTC", title="Time zone", examples=["Europe/Berlin"]
     )
+    overlap: Literal["allow", "skip", "queue", "cancel_old"] = Field(
+        "allow", title="While the last run still goes", description="What its next time does then."
+    )
+    missed: Literal["once", "all", "skip"] = Field(
+        "once", title="Times that nobody was there for", description="While no worker ran."
+    )
+    most: Annotated[int, Field(ge=1, le=100)] = Field(10, title="At most so many", description="The latest count.")
 
 
 class Schedule(TriggerKind):

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import hmac
+from base64 import b64encode
+from collections.abc import Mapping
+
 from runtime.credentials import CannotOpen, open_row
 from runtime.models import Credential, Trigger
 
-from .signatures import generated_secrets
+from .signatures import NotSigned, generated_secrets
 
 
 class SecretUnavailable(Exception):
     """The connection is gone or cannot be opened. Nothing can be checked, so nothing may be let in."""
+
+
+def check_shown(trigger: Trigger, headers: Mapping[str, str]) -> str:
+    """Raise NotSigned unless the request shows the secret of the trigger's connection. Returns the name of the header that
+    holds it, which must not be kept."""
+    signature = trigger.config["signature"]
+    row = Credential.objects.filter(team_id=trigger.workflow.team_id, name=signature.get("connection", "")).first()
+    if row is None or row.kind != signature["kind"]:
+        raise SecretUnavailable("The connection that the webhook names is gone, or of another kind.")
+    try:
+        opened = open_row(row)
+    except CannotOpen as problem:
+        raise SecretUnavailable(str(problem)) from None
+    if row.kind == "basic":
+        name = "authorization"
+        pair = f"{opened.config.get('username', '')}:{opened.secret['password']}"
+        expected = "Basic " + b64encode(pair.encode()).decode()
+    else:
+        name, expected = str(opened.config.get("header") or "X-API-Key").lower(), opened.secret["value"]
+    given = headers.get(name, "").strip()
+    if row.kind == "basic":  # the scheme's name is not case-sensitive (RFC 9110, section 11.1)
+        scheme, _, rest = given.partition(" ")
+        given = f"{scheme.capitalize()} {rest.strip()}"
+    if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode()):
+        raise NotSigned("The request does not show the right secret.")
+    return name
 
 
 def signing_secrets(trigger: Trigger) -> list[str]:

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..steps.base import Config
 from ..steps.fields import Expression, Widget
 from .base import TriggerKind
 
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
+SHOWN = {"basic": "user and password", "header": "header and its value"}
+"""Not signed: the secret itself is sent along."""
 SENDER_MAKES_SECRET = {"stripe": "Stripe", "slack": "Slack"}
 
 
+def _methods(names: list[str]) -> list[str]:
+    names = [name.strip().upper() for name in names]
+    if bad := next((name for name in names if name not in METHODS), None):
+        raise ValueError(f"“{bad[:20]}” is no method. Choose among {', '.join(METHODS)}.")
+    return list(dict.fromkeys(names))
+
+
+def _networks(lines: list[str]) -> list[str]:
+    for line in lines:
+        try:
+            ip_network(line.strip(), strict=False)
+        except ValueError:
+            raise ValueError(f"“{line[:40]}” is no address or network. Write 192.0.2.7 or 192.0.2.0/24.") from None
+    return lines
+
+
 class SignatureConfig(Config):
-    kind: Literal["none", "standard", "github", "stripe", "slack"] = Field(
-        "none", title="Signature", description="How the sender signs its requests."
+    kind: Literal["none", "standard", "github", "stripe", "slack", "basic", "header"] = Field(
+        "none", title="Signature", description="How the sender signs its requests, or shows that it may send them."
     )
-    connection: Annotated[str, Widget("connection", ("signing",))] = Field(
+    connection: Annotated[str, Widget("connection", ("signing", "basic", "header"))] = Field(
         "",
         title="Secret",
         description="The connection that holds the signing secret. Without one, Holdfast makes a secret for you.",
@@ -26,6 +46,8 @@ class SignatureConfig(Config):
 
     @model_validator(mode="after")
     def secret_known(self) -> SignatureConfig:
+        if self.kind in SHOWN and not self.connection:
+            raise ValueError(f"Store the {SHOWN[self.kind]} as a connection and choose that here.")
         if self.kind in SENDER_MAKES_SECRET and not self.connection:
             sender = SENDER_MAKES_SECRET[self.kind]
             raise ValueError(
@@ -42,6 +64,25 @@ class WebhookConfig(Config):
         examples=["headers['x-event-id']", "body.id"],
     )
     signature: SignatureConfig = Field(default_factory=SignatureConfig, title="Signature")
+    only: Expression | None = Field(
+        None,
+        title="Only when",
+        description="Requests for which this is not true are answered and start nothing. It sees headers, body and query.",
+        examples=["body.type == 'invoice.paid'"],
+    )
+    methods: Annotated[list[str], Field(min_length=1), AfterValidator(_methods)] = Field(
+        default_factory=lambda: ["POST"], title="Methods", description="POST, PUT, PATCH, DELETE, GET; one a line."
+    )
+    allowed: Annotated[list[str], Field(max_length=100), AfterValidator(_networks)] = Field(
+        default_factory=list, title="Only from", description="Addresses or networks; from anywhere when empty.",
+        examples=[["192.0.2.0/24"]],
+    )  # fmt: skip
+    respond: Literal["at_once", "at_end"] = Field(
+        "at_once", title="Answer", description="At once with the run's number, or with what its stop step gives."
+    )
+    respond_within: Annotated[int, Field(ge=1, le=60)] = Field(
+        30, title="Seconds to wait", description="A run that takes longer is answered with its number."
+    )
     format: Literal["json", "form"] = Field("json", title="Body", description="JSON, or a form (URL-encoded).")
     sample: Annotated[Any, Widget("json")] = Field(
         None, title="Sample body", description="An example of what is sent, for suggestions and checks while you build."
@@ -65,6 +106,6 @@ class Webhook(TriggerKind):
         return {"body": config["sample"], "headers": {}, "query": {}, "method": "POST"}
 
 
-SIGNED = {"standard": "Standard Webhooks", "github": "GitHub", "stripe": "Stripe", "slack": "Slack"}
+SIGNED = {"basic": "password", "header": "secret header", "standard": "Standard Webhooks", "github": "GitHub", "stripe": "Stripe", "slack": "Slack"}
 
 KIND = Webhook()

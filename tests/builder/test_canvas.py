@@ -158,7 +158,7 @@ def test_the_picker_suggests_by_what_stands_before_and_lists_all(builder, flow):
     text = builder.get(reverse("flow_picker", args=[flow.pk]), {"after": "add"}).content.decode()
     assert text.count('role="option"') == 3 + 12
     text = builder.get(reverse("flow_picker", args=[flow.pk]) + "?triggers").content.decode()
-    assert text.count('role="option"') == 5
+    assert text.count('role="option"') == 6
 
 
 def test_a_copied_step_is_text_that_can_be_pasted_into_another_flow(team, builder, flow):

@@ -456,3 +456,54 @@ def test_who_guesses_tokens_and_signatures_is_slowed_down_and_nobody_else(hook, 
     assert post(hook()).status_code == 202, "what is for us is taken from the same address"
     elsewhere = Client(REMOTE_ADDR="203.0.113.9").post("/hooks/no-such-token-anywhere/")
     assert elsewhere.status_code == 404
+
+
+# What is asked for beside the token
+
+
+def test_methods_filter_and_places(hook):
+    trigger = hook(methods=["GET", "POST"], only="body == null || body.type == 'paid'", allowed=["127.0.0.0/8", "2001:db8::1"])
+    refused = Client().put(f"/hooks/{trigger.token}/", "{}", content_type=JSON)
+    assert refused.status_code == 405 and refused["Allow"] == "GET, POST"
+    asked = Client().get(f"/hooks/{trigger.token}/?challenge=x")
+    assert asked.status_code == 202
+    assert Run.objects.get().input == {"body": None, "headers": {}, "query": {"challenge": "x"}, "method": "GET"}
+    assert post(trigger, {"type": "sent"}).json()["run"] is None and Run.objects.count() == 1
+    assert post(trigger, {"type": "paid"}).status_code == 202
+    assert post(trigger, {"none": 1}).status_code == 400 and Run.objects.count() == 2
+    elsewhere = Client(REMOTE_ADDR="192.0.2.7").post(f"/hooks/{trigger.token}/", "{}", content_type=JSON)
+    assert elsewhere.status_code == 403 and Run.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "secret", "header", "right", "wrong"),
+    [("basic", {"username": "ann"}, {"password": "p:w"}, "AUTHORIZATION", "basic YW5uOnA6dw==", "Basic YW5uOnA="),
+     ("header", {"header": "X-Token"}, {"value": "s3cret"}, "X_TOKEN", "s3cret", "S3cret")],
+)  # fmt: skip
+def test_a_secret_that_is_sent_along(hook, team, kind, config, secret, header, right, wrong):
+    seal(Credential(team=team, name="crm", kind=kind, config=config), secret)
+    trigger = hook(signature={"kind": kind, "connection": "crm"})
+    assert post(trigger).status_code == 401 and post(trigger, **{header: wrong}).status_code == 401
+    assert no_run_was_started()
+    assert post(trigger, **{header: right}).status_code == 202
+    assert header.lower().replace("_", "-") not in Run.objects.get().input["headers"]
+    Credential.objects.update(kind="bearer")
+    assert post(trigger, **{header: right}).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [({"methods": ["FETCH"]}, "config.methods"), ({"allowed": ["everywhere"]}, "config.allowed"), ({"only": "1 +"}, "config.only"),
+     ({"signature": {"kind": "basic"}}, "config.signature"), ({"respond_within": 600}, "config.respond_within")],
+)  # fmt: skip
+def test_what_a_webhook_cannot_ask_for_is_said_at_saving(config, field):
+    from runtime.definition import check
+
+    found = check({"format": 1, "name": "x", "triggers": [{"id": "lead", "type": "webhook", "config": config}], "steps": []})
+    assert [problem.field for problem in found] == [field]
+
+
+def test_an_answer_that_would_take_too_long_is_the_runs_number(hook):
+    trigger = hook(respond="at_end", respond_within=1)
+    answer = post(trigger)
+    assert answer.status_code == 202 and answer.json()["run"] == Run.objects.get().pk

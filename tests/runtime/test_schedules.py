@@ -185,3 +185,68 @@ def test_the_latest_missed_occurrence_is_the_last_of_all(cron):
     while at <= now:
         expected, at = at, kind.next_after(config, at)
     assert latest_missed("schedule", config, first, now) == expected
+
+
+# What was missed, and what overlaps
+
+
+def choosing(**config) -> Workflow:
+    workflow = Workflow.objects.create(team=Team.objects.get_or_create(name="Sales")[0], name="Choosing")
+    declared = [{"id": "clock0", "type": "schedule", "config": {"cron": "0 * * * *"} | config}]
+    publish(workflow, {"format": 1, "name": "Choosing", "triggers": declared, "steps": []})
+    return workflow
+
+
+def hours(workflow: Workflow, due: datetime) -> list[int]:
+    """Which occurrences started a run, in hours from the first that was due."""
+    inputs = Run.objects.filter(workflow=workflow).order_by("pk").values_list("input", flat=True)
+    return [(datetime.fromisoformat(one["scheduled_at"]) - due) // timedelta(hours=1) for one in inputs]
+
+
+def end(workflow: Workflow) -> None:
+    Dispatch.objects.filter(run__workflow=workflow).delete()
+    Run.objects.filter(workflow=workflow).update(state="succeeded", ended_at=datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [({}, [5]), ({"missed": "skip"}, []), ({"missed": "all"}, [0, 1, 2, 3, 4, 5]), ({"missed": "all", "most": 2}, [4, 5]),
+     ({"missed": "all", "overlap": "skip"}, [5]), ({"missed": "all", "most": 3, "overlap": "queue"}, [3])],
+)  # fmt: skip
+def test_times_that_nobody_was_there_for(database_url, clock, config, expected):
+    workflow = choosing(**config)
+    due = due_time(workflow)
+    clock.advance(seconds=(due - clock.now()).total_seconds() + 5 * 3600 + 600)
+    assert sum(fire(database_url, times=4)) == len(expected) and hours(workflow, due) == expected
+    clock.advance(minutes=51)
+    if config.get("overlap") not in ("queue", "skip"):
+        assert fire(database_url) == [1] and hours(workflow, due)[-1] == 6  # what comes in time is always started
+
+
+def test_while_the_last_run_goes_the_next_waits_for_its_end(database_url, clock):
+    workflow = choosing(overlap="queue")
+    due = due_time(workflow)
+    clock.advance(seconds=(due - clock.now()).total_seconds() + 1)
+    assert fire(database_url) == [1]
+    clock.advance(hours=2)
+    assert fire(database_url) == [0]
+    end(workflow)
+    assert fire(database_url) == [1] and fire(database_url) == [0]
+    end(workflow)
+    assert sum(fire(database_url, times=4)) == 1 and hours(workflow, due) == [0, 1, 2]
+
+
+def test_while_the_last_run_goes_the_next_is_left_out_or_ends_it(database_url, clock):
+    left_out, cancels, beside = choosing(overlap="skip"), choosing(overlap="cancel_old"), choosing()
+    due = due_time(left_out)
+    clock.advance(seconds=(due - clock.now()).total_seconds() + 1)
+    assert fire(database_url) == [3]
+    clock.advance(hours=1)
+    assert fire(database_url) == [2]
+    assert hours(left_out, due) == [0] and hours(cancels, due) == [0, 1] and hours(beside, due) == [0, 1]
+    assert list(Run.objects.filter(workflow=cancels).order_by("pk").values_list("state", flat=True)) == ["cancelled", "open"]
+    assert Dispatch.objects.filter(run__workflow=cancels).count() == 1
+    end(left_out)
+    clock.advance(hours=1)
+    fire(database_url)
+    assert hours(left_out, due) == [0, 2]
