@@ -56,6 +56,7 @@ VIEWS: dict[str, Rule] = {
     "callback": PUBLIC,
     "callback_no_slash": PUBLIC,
     "healthz": PUBLIC,
+    "metrics": PUBLIC,
     "readyz": PUBLIC,
     # One's own account
     "account": SIGNED_IN,
@@ -110,6 +111,7 @@ VIEWS: dict[str, Rule] = {
     # Operations
     "operations": OPERATOR,
     "operations_requeue": OPERATOR,
+    "waits": OPERATOR,
     "sent_mail": OPERATOR,
     "mail": OPERATOR,
     "mail_body": OPERATOR,

@@ -5,45 +5,31 @@ Every answer is bounded: counts end at ten thousand, failures and costs are read
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Avg, Count, DateTimeField, DurationField, Exists, ExpressionWrapper, F, Func, Max, Min, OuterRef, Q
+from django.db.models import Avg, Count, DurationField, Exists, ExpressionWrapper, F, Max, Min, OuterRef, Q
 
 from builder import access
 from builder.runlist import in_state
+from builder.stuck import LISTED, SILENT_AFTER, ClockNow, stuck
+from builder.waitboard import WORDS, schedules
 from runtime.clock import BusinessNow, business_now
-from runtime.definition import find, walk
+from runtime.definition import walk
+from runtime.faults import kind_of, signature
 from runtime.models import Dispatch, OutboxMessage, Run, Version, Wait, Worker
-from runtime.paths import step_of
 from runtime.states import OutboxState, RunState, WaitKind, WaitState
 
 COUNT_TO = 10_000
 CELLS = 16
-SILENT_AFTER = timedelta(seconds=15)
-OVERDUE_AFTER = timedelta(seconds=60)
 FAILED_READ = 1_000
 RUNS_READ = 5_000
 HOURS = 24
 SLOTS = 12
-LISTED = 8
-KIND_WORDS = {
-    WaitKind.APPROVAL: "Approval", WaitKind.TIMER: "Delay", WaitKind.RETRY: "Next attempt", WaitKind.CALLBACK: "Callback",
-    WaitKind.PERSON: "A person's word", WaitKind.CHILD: "Another run",
-}  # fmt: skip
-
-
-class ClockNow(Func):
-    """Leases and beats go by the wall clock, also when the tests move business time."""
-
-    template = "clock_timestamp()"
-    output_field = DateTimeField()
 
 
 # Workers
@@ -77,6 +63,7 @@ def _worker(worker: Worker) -> dict[str, Any]:
         "healthy": healthy,
         "silent": silent,
         "lost": lost,
+        "per_minute": round(worker.finished / max(1.0, (worker.now - worker.started_at).total_seconds() / 60)),
         "cells": [("on" if healthy else "lost") if n < busy else "" for n in range(CELLS)],
     }
 
@@ -104,58 +91,6 @@ def succeeded(user: Any) -> dict[str, Any]:
     return found.aggregate(number=Count("pk"), average=Avg(took))
 
 
-# What is stuck
-
-
-@dataclass(frozen=True, slots=True)
-class Stuck:
-    run: Run
-    step: str
-    worker: str
-    since: datetime | None
-    state: str
-    words: str
-    path: str = ""
-    decide: bool = False
-
-
-def stuck(user: Any) -> list[Stuck]:
-    """What asks a person, what a silent worker holds, and what is due and not taken, in this order."""
-    runs = access.runs_for(user, access.OPERATOR).select_related("workflow", "dispatch").prefetch_related("version")
-    asking = list(runs.filter(state=RunState.ATTENTION).order_by("pk")[:LISTED])
-    expired = list(runs.filter(dispatch__token__isnull=False, dispatch__leased_until__lt=ClockNow()).order_by("pk")[:LISTED])
-    overdue = runs.filter(dispatch__token=None, dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER)
-    waits = _waits_of(asking)
-    rows = [_asks(run, waits.get(run.pk)) for run in asking]
-    taken_over = "Its lease ran out: another worker takes it"
-    rows += [
-        Stuck(run, "", f"w-{run.dispatch.worker_id}", run.dispatch.leased_until, "running", taken_over) for run in expired
-    ]
-    rows += [
-        Stuck(run, "", "", run.dispatch.due_at, "queued", "Due and not taken: see that workers run and have free slots")
-        for run in overdue.order_by("dispatch__due_at")[:LISTED]
-    ]
-    return rows[: 2 * LISTED]
-
-
-def _waits_of(runs: list[Run]) -> dict[int, Wait]:
-    found = Wait.objects.filter(run_id__in=[run.pk for run in runs], state=WaitState.OPEN, kind=WaitKind.PERSON)
-    return {wait.run_id: wait for wait in found.order_by("-pk")[: 10 * LISTED]}
-
-
-def _asks(run: Run, wait: Wait | None) -> Stuck:
-    if wait is None:
-        return Stuck(run, "", "", run.created_at, "attention", str((run.error or {}).get("message") or "Needs a look"))
-    if not wait.path:
-        return Stuck(run, "", "", wait.created_at, "attention", "Its worker died with it, several times: requeue it or cancel it")
-    return Stuck(run, _step_name(run.version, wait.path), "", wait.created_at, "attention", "Did it happen?", wait.path, True)
-
-
-def _step_name(version: Version, path: str) -> str:
-    step = find(version.definition, step_of(path)) or {}
-    return step.get("name") or step_of(path)
-
-
 # What is failing
 
 
@@ -164,6 +99,7 @@ class Failure:
     """Failed runs of one flow at one step with one error, numbers and addresses aside."""
 
     key: str
+    kind: str
     message: str
     step: str
     flow: str
@@ -171,21 +107,6 @@ class Failure:
     last: datetime
     runs: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=lambda: [0] * SLOTS)
-
-
-NOISE = (
-    (re.compile(r"https?://\S+"), "…"),
-    (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"), "…"),
-    (re.compile(r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b", re.IGNORECASE), "…"),
-    (re.compile(r"(?<![\w])(?!\d{3}\b)\d[\d.,:]*"), "…"),
-)
-
-
-def signature(message: str) -> str:
-    """The error without what differs from run to run; status codes of three digits stay."""
-    for pattern, instead in NOISE:
-        message = pattern.sub(instead, message)
-    return message.strip()[:200]
 
 
 def failing(user: Any) -> list[Failure]:
@@ -200,8 +121,8 @@ def failing(user: Any) -> list[Failure]:
             continue
         error = error or {}
         message, step = str(error.get("message") or "Unknown error"), str(error.get("name") or error.get("step") or "")
-        key = hashlib.sha256(repr((flow_id, error.get("step"), signature(message))).encode()).hexdigest()[:16]
-        group = groups.setdefault(key, Failure(key, message, step, flow, flow_id, ended))
+        key = f"{flow_id}:{kind_of(error)}"
+        group = groups.setdefault(key, Failure(key, error.get("kind") or "", message, step, flow, flow_id, ended))
         group.runs.append(pk)
         group.last = max(group.last, ended)
         age = (now - ended).total_seconds() / (HOURS * 3600)
@@ -257,7 +178,7 @@ def waiting(user: Any) -> list[dict[str, Any]]:
     rows, runs = [], access.runs_for(user, access.OPERATOR)
     mine = Q() if user.is_superuser else Q(run_id__in=runs.filter(state__in=[RunState.OPEN, RunState.ATTENTION]).values("pk"))
     live = ~Exists(Run.objects.filter(pk=OuterRef("run_id"), test=True))
-    for kind, word in KIND_WORDS.items():
+    for kind, word in WORDS.items():
         found = Wait.objects.filter(mine, live, state=WaitState.OPEN, kind=kind).order_by()[: COUNT_TO + 1]
         told = found.aggregate(number=Count("pk"), next=Min("due_at"), oldest=Min("created_at"))
         if told["number"]:
@@ -274,3 +195,7 @@ def mail() -> dict[str, Any]:
     counts = dict(ended.values_list("state").annotate(number=Count("pk")))
     return told | {"sent": counts.get(OutboxState.SENT, 0), "failed": counts.get(OutboxState.FAILED, 0)}
 
+__all__ = [
+    "LISTED", "WORDS", "costs", "everywhere", "failing", "mail", "schedules", "signature", "stuck", "succeeded", "waiting",
+    "workers",
+]  # fmt: skip

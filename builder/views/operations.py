@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.urls import path
+from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from builder import operations
+from builder import operations, waitboard
 from builder.live import digest
-from runtime import acts
+from runtime import acts, jobs
 
-MOST_AT_ONCE = 500
+AT_ONCE = 100
 
 
 @require_safe
@@ -42,6 +44,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
         "failed": sum(len(failure.runs) for failure in failures),
         "costs": operations.costs(user),
         "waiting": operations.waiting(user),
+        "schedules": operations.schedules(user),
         "mail": operations.mail() if user.is_superuser else None,
     }
 
@@ -51,17 +54,36 @@ def requeue_failures(request: HttpRequest) -> HttpResponse:
     """Requeue the runs that failed alike. What failed since the page was drawn counts too; done twice, nothing more happens."""
     key = request.POST.get("key", "")
     group = next((failure for failure in operations.failing(request.user) if failure.key == key), None)
-    runs = group.runs[:MOST_AT_ONCE] if group else []
+    runs = group.runs if group else []
+    if len(runs) > AT_ONCE:
+        key = f"{request.user.pk}:{secrets.token_hex(16)}"
+        job = jobs.ask("requeue", sorted(runs), user=request.user, key=key, about=f"Failed alike: {group.message}")
+        return redirect("job", job.pk)
     done = sum(acts.requeue(run, user=request.user) for run in runs)
     if done:
-        more = f" {len(group.runs) - len(runs):,} are left: do it again." if len(group.runs) > len(runs) else ""
-        messages.success(request, f"Requeued {done:,} run{'' if done == 1 else 's'}.{more}")
+        messages.success(request, f"Requeued {done:,} run{'' if done == 1 else 's'}.")
     else:
         messages.warning(request, "These runs have been taken up already; nothing was changed.")
     return redirect("operations")
 
 
+@require_safe
+def waits_page(request: HttpRequest) -> HttpResponse:
+    """Everything that waits, newest first, by kind and page."""
+    kind = request.GET.get("kind", "")
+    kind = kind if kind in waitboard.WORDS else ""
+    before = request.GET.get("before", "")
+    rows, older = waitboard.page(request.user, kind, int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None)
+    address = reverse("waits")
+    kinds = [{"label": "All", "url": address, "on": not kind}]
+    kinds += [{"label": word, "url": f"{address}?kind={name}", "on": kind == name} for name, word in waitboard.WORDS.items()]
+    older_url = f"{address}?{urlencode({'kind': kind, 'before': older})}" if older else ""
+    context = {"rows": rows, "kinds": kinds, "older_url": older_url, "section": "operations"}
+    return render(request, "operations/waits.html", context)
+
+
 urlpatterns = [
     path("operations/", operations_page, name="operations"),
+    path("operations/waits/", waits_page, name="waits"),
     path("operations/requeue/", requeue_failures, name="operations_requeue"),
 ]

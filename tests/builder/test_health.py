@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.conf import settings
@@ -100,3 +101,35 @@ def test_nothing_secret_is_told():
 
 def test_it_only_answers_questions():
     assert Client().post("/healthz").status_code == 405
+
+
+def test_metrics_are_for_who_shows_the_token(client, settings):
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 401
+    settings.HOLDFAST_METRICS_TOKEN = "a long secret"
+    assert client.get("/metrics", headers={"Authorization": "Bearer other"}).status_code == 401
+    assert client.post("/metrics").status_code == 405
+
+
+def test_metrics_are_what_prometheus_reads(client, settings):
+    settings.HOLDFAST_METRICS_TOKEN = "a long secret"
+    factories.run(dispatch="ready")
+    factories.run(state="attention")
+    run = factories.run()
+    factories.wait(run, "x", "timer", 0, due=1)
+    factories.attempt(run, "qualify", 1, 0, 2)
+    factories.worker(host='a "host"\\', finished=7)
+    factories.mail(run)
+    answer = client.get("/metrics", headers={"Authorization": "Bearer a long secret"})
+    assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
+    values = {}
+    for line in answer.content.decode().splitlines():
+        if line.startswith("#"):
+            assert re.fullmatch(r"# (HELP holdfast_\w+ .+|TYPE holdfast_\w+ (gauge|counter))", line)
+        else:
+            found = re.fullmatch(r'(holdfast_\w+(?:\{(?:\w+="(?:[^"\\]|\\.)*",?)+\})?) (\S+)', line)
+            assert found, line
+            values[found[1]] = float(found[2])
+    assert values['holdfast_runs{state="ready"}'] == 1 and values["holdfast_runs_attention"] == 1
+    assert values['holdfast_step_seconds{quantile="0.5"}'] == 2 and values["holdfast_outbox"] == 1
+    assert values["holdfast_wake_lateness_seconds"] > 0 and values["holdfast_claim_lag_seconds"] > 0

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from builder import operations
-from runtime.models import Dispatch, OutboxMessage, Run, Worker
+from runtime.models import Dispatch, Job, OutboxMessage, Run, Trigger, Worker
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -215,3 +215,54 @@ def test_the_list_filters_by_state_and_pages_by_key(client, operator, version, m
     second = client.get(first.context["older"])
     assert [row["mail"].recipient for row in second.context["rows"]] == ["p0@example.com"]
     assert "550 no such user" in text(client.get(reverse("sent_mail"), {"state": "failed"}))
+
+
+# Waits, schedules, and what will happen
+
+
+def test_a_silent_workers_call_is_told_with_what_follows(client, operator, version):
+    factories.worker()
+    run = factories.run(version, dispatch="claimed")
+    Dispatch.objects.filter(pk=run.pk).update(leased_until=timezone.now() - timedelta(seconds=90))
+    factories.attempt(run, "hot/yes/meanwhile/outreach/deal", 1, 0, None)
+    assert [(row.step, row.words) for row in operations.stuck(operator)] == [
+        ("Create deal in CRM", "A person will be asked: did it happen?")]  # fmt: skip
+    Worker.objects.all().delete()
+    assert "no worker is alive" in operations.stuck(operator)[0].words
+
+
+def test_a_call_that_takes_long_is_no_progress(operator, version, monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=15))
+    factories.attempt(factories.run(version, dispatch="claimed"), "qualify", 1, 0, None)
+    assert [row.step for row in operations.stuck(operator)] == ["Qualify lead"]
+
+
+def test_the_board_of_waits_is_paged_and_by_kind(client, operator, version, monkeypatch):
+    monkeypatch.setattr("builder.waitboard.PER_PAGE", 2)
+    run = factories.run(version)
+    for n in range(3):
+        factories.wait(run, f"each[{n}]/add", "timer", n, due=10**9)
+    factories.approval(factories.wait(run, "hot/yes/meanwhile/outreach/approve_vip", "approval", 9, due=10**9))
+    factories.wait(factories.run(factories.version(of=factories.team("Finance"))), "x", "timer", 1)
+    first = client.get("/operations/waits/")
+    assert "dana@example.com" in text(first) and len(first.context["rows"]) == 2
+    second = client.get(first.context["older_url"])
+    assert len(second.context["rows"]) == 2 and not second.context["older_url"]
+    assert len(client.get("/operations/waits/?kind=approval").context["rows"]) == 1
+    assert client.get("/operations/waits/?kind=nonsense&before=x").status_code == 200
+
+
+def test_schedules_say_what_starts_next(client, operator, version):
+    Trigger.objects.create(workflow=version.workflow, key="daily", type="schedule", next_at=timezone.now() + timedelta(hours=2))
+    Trigger.objects.create(workflow=version.workflow, key="late", type="schedule", next_at=timezone.now() - timedelta(hours=2))
+    assert [row["late"] for row in operations.schedules(operator)] == [True, False]
+    assert "due now" in text(client.get("/operations/"))
+
+
+def test_many_failed_alike_are_requeued_in_the_background(client, operator, version, monkeypatch):
+    monkeypatch.setattr("builder.views.operations.AT_ONCE", 2)
+    runs = [failed(version, "503 Service Unavailable") for _ in range(3)]
+    group = operations.failing(operator)[0]
+    answer = client.post(reverse("operations_requeue"), {"key": group.key})
+    job = Job.objects.get()
+    assert answer.url == reverse("job", args=[job.pk]) and job.runs == [run.pk for run in runs]
