@@ -115,7 +115,8 @@ class Worker:
 
     async def _register(self) -> int:
         rows = await self.query(REGISTER, [
-            f"{self.cluster} (ward)" if self.share else self.cluster, socket.gethostname(), os.getpid(), code_version(), [FORMAT], list(step_types()), self.slots,
+            f"{self.cluster} (ward)" if self.share else self.cluster, socket.gethostname(), os.getpid(), code_version(),
+            [FORMAT], list(step_types()), self.slots,
         ])
         await self.query(FORGET, [])
         await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])

@@ -50,6 +50,7 @@ def test_the_link_is_headed_by_a_team_that_has_a_name_of_its_own(client, wait):
 
 
 @pytest.mark.parametrize("method", ["get", "head"])
+@pytest.mark.fault(36)
 def test_looking_decides_nothing(client, wait, method):
     approval = factories.approval(wait)
     for _ in range(3):

@@ -74,6 +74,7 @@ def test_a_killed_worker_is_replaced_and_its_run_goes_on(engine, cluster):
     eventually(lambda: alive() == 2 and Worker.objects.count() == 3, what="a worker in the place of the dead one")
 
 
+@pytest.mark.fault(17)
 def test_sigterm_ends_claiming_at_once_waits_for_the_grace_and_hands_back(engine, cluster):
     held = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "never-{{ run.id }}"}}]))
     soon = engine.start(
@@ -110,3 +111,28 @@ def test_nobody_outlives_his_supervisor(engine, cluster, victim):
     else:
         process.kill()
     eventually(lambda: gone([*below, supervisor, process]), seconds=15, what=f"the end of {below}")
+
+
+@pytest.mark.fault(25)
+def test_no_two_processes_share_a_connection(engine, cluster):
+    """What was opened before a fork would be read by two: each process has sockets of its own."""
+    process = psutil.Process(cluster().pid)
+    sockets = [sockets_of(one) for one in process.children(recursive=True) if one.pid in pids()]
+    assert len(sockets) == 2 and all(len(own) > 3 for own in sockets)
+    everybody = [sockets_of(one) for one in [process, *process.children(recursive=True)]]
+    assert sum(map(len, everybody)) == len(set().union(*everybody))
+
+
+def pids() -> set[int]:
+    return set(Worker.objects.filter(ended_at=None).values_list("pid", flat=True))
+
+
+def sockets_of(process: psutil.Process) -> set[str]:
+    folder = f"/proc/{process.pid}/fd"
+    links = []
+    for name in os.listdir(folder):
+        try:
+            links.append(os.readlink(f"{folder}/{name}"))
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return {link for link in links if link.startswith("socket:")}

@@ -198,6 +198,7 @@ def test_a_call_answered_to_an_owner_without_the_run_is_not_repeated_unless_allo
 # Retries
 
 
+@pytest.mark.fault(29)
 def test_retries_wait_at_least_as_long_as_the_other_side_asks(engine, crm, clock):
     crm.control(refuse=429, refuse_times=1, refuse_headers={"Retry-After": "600"})
     run = engine.start(engine.publish([post(crm)]))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import psutil
+import pytest
 
 from runtime import acts, waits
 from runtime.models import Dispatch, Run, StepResult, Wait
@@ -35,6 +36,7 @@ def holder(run: int) -> int | None:
     return WorkerRow.objects.filter(pk=worker).values_list("pid", flat=True).first()
 
 
+@pytest.mark.fault(14)
 def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
     lanes = [
         {
@@ -102,6 +104,7 @@ def test_a_loop_of_c_that_lets_no_thread_turn_ends_its_process_too(engine):
     assert worker.ended() == -signal.SIGXCPU, worker.tail()
 
 
+@pytest.mark.fault(19)
 def test_a_run_that_kills_its_worker_is_quarantined_and_two_hundred_beside_it_are_not(engine):
     """The others are in calls that take as long as the test likes; new runs go through all the while."""
     good = [engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}]))]
@@ -252,6 +255,7 @@ def test_a_connection_that_was_shut_out_writes_nothing_and_is_replaced(engine):
     assert len(engine.ledger(run)) == 4
 
 
+@pytest.mark.fault(18)
 def test_claims_whose_reply_was_lost_are_given_back(engine):
     """Held by a worker that knows nothing of it: the reply to its claim was lost."""
     other = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}]))

@@ -45,6 +45,7 @@ def test_signals_race_with_the_registration_of_their_waits(engine):
     assert Signal.objects.filter(wait__isnull=False).count() == len(runs)
 
 
+@pytest.mark.fault(5)
 def test_a_signal_during_a_registration_waits_for_it(engine, database_url):
     """The owner's batch has looked for early signals and is not committed yet: a signal must not slip in beside it."""
     run = engine.start(engine.publish(CALLBACK))
@@ -104,6 +105,7 @@ def test_approve_reject_and_expiry_at_one_instant_give_one_answer(engine, clock)
         assert len(engine.ledger(run)) == 1
 
 
+@pytest.mark.fault(32)
 def test_a_cancel_races_with_the_end(engine):
     version = engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go-{{ run.id }}"}}])
     runs = [engine.start(version) for _ in range(12)]

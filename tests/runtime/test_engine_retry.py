@@ -51,6 +51,7 @@ def below(path: str, roots: list[str]) -> bool:
     return any(path == root or path.startswith((f"{root}/", f"{root}[")) for root in roots)
 
 
+@pytest.mark.fault(42)
 def test_from_every_place_what_follows_runs_again_and_nothing_else(engine):
     """Twenty retries of one run, one after the other: each ends where the run stood, and its calls are those foretold."""
     run = engine.start(engine.publish(WIDE))
@@ -243,6 +244,7 @@ def test_a_failed_step_is_skipped_with_an_output(engine):
     assert StepResult.objects.get(run_id=run, path="bad", superseded=False).state == "skipped"
 
 
+@pytest.mark.fault(12)
 def test_steps_that_wait_or_have_not_begun_are_skipped(engine):
     loop = {"id": "each", "type": "loop", "config": {"items": "[1, 2]"}, "steps": [{"id": "ask", "type": "callback"}]}
     run = engine.start(engine.publish([REPLY, loop, probe("later"), probe("end")]))
@@ -267,6 +269,7 @@ def test_steps_that_wait_or_have_not_begun_are_skipped(engine):
         acts.skip(run, "end", None)
 
 
+@pytest.mark.fault(38)
 def test_force_fail_needs_nothing_but_the_id_and_a_requeue_takes_it_back(engine, clock):
     run = engine.start(engine.publish([{"id": "day", "type": "delay", "config": {"for": "1d"}}, probe("end")]))
     engine.worker()

@@ -68,6 +68,7 @@ def test_a_call_that_may_not_be_repeated_waits_for_a_person(engine, crm):
 # 3. A deployment during a wait of days
 
 
+@pytest.mark.fault(3, 10)
 def test_a_deployment_replaces_all_workers_during_a_wait_of_days(engine, clock):
     steps = [
         {"id": "before", "type": "probe"},
@@ -94,6 +95,7 @@ def test_a_deployment_replaces_all_workers_during_a_wait_of_days(engine, clock):
 # 4. Duplicate wake signals
 
 
+@pytest.mark.fault(1)
 def test_a_wait_is_woken_many_times_and_goes_on_once(engine, database_url):
     steps = [{"id": "call", "type": "callback", "config": {"expires": "7d"}}, {"id": "after", "type": "probe"}]
     run = engine.start(engine.publish(steps))
@@ -146,6 +148,7 @@ def test_an_approval_submitted_twice_advances_once(engine):
 # 6. The definition changes while a run is in flight
 
 
+@pytest.mark.fault(28)
 def test_a_run_ends_on_the_version_that_it_began_with(engine, clock):
     steps = [{"id": "first", "type": "probe"}, {"id": "day", "type": "delay", "config": {"for": "1d"}},
              {"id": "second", "type": "probe", "config": {"note": "v{{ workflow.version }}"}}]  # fmt: skip

@@ -115,6 +115,7 @@ def test_a_while_loop_ends_by_its_condition_or_fails_at_its_bound(engine):
     assert len(paths(engine, bounded)) == 4
 
 
+@pytest.mark.fault(21)
 def test_iterations_that_wait_keep_their_place(engine, clock):
     steps = [loop("each", [probe("before"), {"id": "day", **DAY}, probe("after")], concurrency=5)]
     run = engine.start(engine.publish(steps), list(range(7)))
@@ -130,6 +131,7 @@ def test_iterations_that_wait_keep_their_place(engine, clock):
     assert engine.output(run, "each") == {"count": 7, "succeeded": 7, "failed": 0}
 
 
+@pytest.mark.fault(7)
 def test_callbacks_inside_a_loop_have_an_address_per_iteration(engine):
     steps = [
         loop(
@@ -297,6 +299,7 @@ def test_a_stop_inside_a_loop_ends_the_run(engine):
 # What cannot be stored
 
 
+@pytest.mark.fault(30, 31)
 def test_values_that_cannot_be_stored_fail_their_step_and_say_so(engine):
     kinds = ["nul", "surrogate", "nan", "huge", "deep", "number", "object", "integer", "message", "bug"]
     runs = {

@@ -72,6 +72,7 @@ def written() -> list[int]:
     return sorted(LogLine.objects.values_list("run_id", flat=True))
 
 
+@pytest.mark.fault(13)
 def test_rows_of_a_claim_that_was_lost_are_not_written_and_those_beside_them_are(engine, claims):
     late, good, cancelled = claims
     taken_over(engine, late)

@@ -73,6 +73,7 @@ def test_nothing_fires_before_its_time_and_once_at_its_time(database_url, clock)
     assert (trigger.next_at, trigger.last_at) == (due + timedelta(hours=1), due)
 
 
+@pytest.mark.fault(26)
 def test_many_workers_at_once_start_one_run_per_occurrence(database_url, clock):
     workflow = scheduled(triggers=3)
     clock.advance(hours=1, minutes=1)
@@ -103,6 +104,7 @@ def test_an_occurrence_that_was_started_before_is_not_started_again(database_url
     assert Run.objects.filter(workflow=workflow).count() == 1
 
 
+@pytest.mark.fault(27)
 def test_occurrences_that_nobody_was_there_for_are_made_up_for_once(database_url, clock):
     workflow = scheduled("0 * * * *")
     due = due_time(workflow)

@@ -42,6 +42,7 @@ def test_a_signal_finds_the_run_that_waits_for_its_key(engine):
 
 
 @pytest.mark.parametrize("failpoint", ["", "journal.after:1", "journal.before:2"])
+@pytest.mark.fault(6)
 def test_a_signal_that_comes_early_is_kept_whatever_dies(engine, failpoint):
     version = flow(engine, **PAID)
     assert signals.send(team(), "order_paid", "17", {"amount": 1}, "a") == "kept"
