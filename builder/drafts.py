@@ -11,6 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from runtime.models import Workflow
@@ -95,8 +96,8 @@ def edit(
     load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
-        if key and newest.key == key:
-            return _again(draft, newest)
+        if done_before := _known(draft, key):
+            return _again(draft, done_before)
         _require(draft, revision)
         done = editing.apply(draft.definition, operation)
         before = draft.definition
@@ -120,8 +121,8 @@ def overwrite(
     load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
-        if key and newest.key == key:
-            return _again(draft, newest)
+        if done_before := _known(draft, key):
+            return _again(draft, done_before)
         _require(draft, revision)
         base, before = _revision(draft, made_on), draft.definition
         if base is None:
@@ -131,29 +132,33 @@ def overwrite(
         return Saved(draft, before, newest.number, done.label, done.focus, done.picked)
 
 
-def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:
-    """Bring back what was before the newest edit. With nothing to undo, nothing changes."""
+def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
+    """Bring back what was before the newest edit. With nothing to undo, nothing changes. `key` as in `edit`."""
     load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
+        if done_before := _known(draft, key):
+            return _again(draft, done_before)
         _require(draft, revision)
         target, before = _revision(draft, newest.undo), draft.definition
         if target is None:
             return Saved(draft, before, newest.number)
-        _write(draft, target.definition, user, label=target.label, undo=target.undo, redo=newest.number)
+        _write(draft, target.definition, user, label=target.label, key=key, undo=target.undo, redo=newest.number)
         return Saved(draft, before, newest.number, newest.label)
 
 
-def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None) -> Saved:
-    """Bring back what the newest undo took away."""
+def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
+    """Bring back what the newest undo took away. `key` as in `edit`."""
     load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
+        if done_before := _known(draft, key):
+            return _again(draft, done_before)
         _require(draft, revision)
         target, before = _revision(draft, newest.redo), draft.definition
         if target is None:
             return Saved(draft, before, newest.number)
-        _write(draft, target.definition, user, label=target.label, undo=newest.number, redo=target.redo)
+        _write(draft, target.definition, user, label=target.label, key=key, undo=newest.number, redo=target.redo)
         return Saved(draft, before, newest.number, target.label)
 
 
@@ -178,16 +183,28 @@ def at_revision(draft: Draft, number: int) -> dict[str, Any] | None:
     return found.definition if found else None
 
 
+def revision_of(workflows: QuerySet[Workflow]) -> int | None:
+    """The number alone, for whoever asks often; None where there is no draft yet."""
+    return Draft.objects.filter(workflow__in=workflows).values_list("revision", flat=True).first()
+
+
 def people_since(draft: Draft, number: int) -> list[AbstractBaseUser]:
     """Who wrote the revisions after this one, each once, the last one first."""
     rows = Revision.objects.filter(draft=draft, number__gt=number).select_related("created_by").order_by("-number")
     return list({row.created_by_id: row.created_by for row in rows.defer("definition") if row.created_by}.values())
 
 
-def _again(draft: Draft, newest: Revision) -> Saved:
-    """The answer to an edit that was saved already, and whose answer got lost."""
-    before = _revision(draft, newest.undo) or newest
-    return Saved(draft, before.definition, before.number, newest.label)
+def _known(draft: Draft, key: str) -> Revision | None:
+    """What an edit that is sent again has made already; others may have gone on from there."""
+    if not key:
+        return None
+    return Revision.objects.filter(draft=draft, key=key).defer("definition").order_by("-number").first()
+
+
+def _again(draft: Draft, made: Revision) -> Saved:
+    """The answer to an edit that was saved already, and whose answer got lost: from what was before it to what is now."""
+    before = _revision(draft, made.number - 1)
+    return Saved(draft, before.definition if before else draft.definition, made.number - 1, made.label)
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:

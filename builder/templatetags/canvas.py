@@ -38,9 +38,9 @@ def in_words(change: Change) -> list[Told]:
 
 
 @register.filter
-def people(users: list[Any]) -> str:
-    """ "Dana", "Dana and Lee", "Dana, Lee and Tom"; "Somebody" for nobody who is known."""
-    *most, last = [display_name(user) for user in users] or ["Somebody"]
+def people(users: list[Any], reader: Any = None) -> str:
+    """ "Dana", "Dana and Lee", "Dana, Lee and Tom"; "You" for whoever reads it, "Somebody" for nobody who is known."""
+    *most, last = ["You" if user == reader else display_name(user) for user in users] or ["Somebody"]
     return f"{', '.join(most)} and {last}" if most else last
 
 

@@ -15,7 +15,7 @@ from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Role, Workflow
 
 from .. import drafts
-from ..access import get_workflow
+from ..access import get_workflow, workflows_for
 from ..board import Board
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
@@ -41,7 +41,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     revision, over = _revision(request.POST), _revision(request.POST, "over")
-    key, draft = storable_text(request.POST.get("key", ""))[:40], drafts.load(workflow)
+    key, draft = _key(request.POST), drafts.load(workflow)
     try:
         operation = _operation(request.POST, _as_seen(draft, revision if over < 0 else over), workflow)
         if over < 0:
@@ -71,10 +71,12 @@ def redo(request: HttpRequest, pk: int) -> HttpResponse:
 def status(request: HttpRequest, pk: int) -> HttpResponse:
     """Asked for while the page is open: 204 while the draft is where the page has it or knows it to be (`known`), otherwise
     a notice of who moved it, and how."""
-    workflow = get_workflow(request.user, pk)
-    draft, seen = drafts.load(workflow), _revision(request.GET)
-    if draft.revision <= max(seen, _revision(request.GET, "known")):
+    seen = _revision(request.GET)
+    now = drafts.revision_of(workflows_for(request.user).filter(pk=pk))
+    if now is not None and now <= max(seen, _revision(request.GET, "known")):
         return HttpResponse(status=204)
+    workflow = get_workflow(request.user, pk)
+    draft = drafts.load(workflow)
     return render(request, "canvas/moved.html", {"workflow": workflow, **_since(draft, seen)})
 
 
@@ -104,7 +106,7 @@ def _step_in_history(request: HttpRequest, pk: int, act: Any, verb: str) -> Http
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     revision = _revision(request.POST)
     try:
-        saved = act(workflow, revision=revision, user=request.user)
+        saved = act(workflow, revision=revision, user=request.user, key=_key(request.POST))
     except StaleRevision as stale:
         return _stale(request, workflow, stale, revision, None)
     announce = f"{verb}: {saved.label[:1].lower()}{saved.label[1:]}" if saved.label else "Nothing to undo"
@@ -199,6 +201,10 @@ def _told(operation: Operation, seen: dict[str, Any] | None, now: dict[str, Any]
     except EditError as wrong:
         context["wrong"] = str(wrong)
     return context
+
+
+def _key(data: QueryDict) -> str:
+    return storable_text(data.get("key", ""))[:40]
 
 
 def _revision(data: QueryDict, name: str = "revision") -> int:

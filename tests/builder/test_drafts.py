@@ -68,6 +68,19 @@ def test_an_edit_that_is_sent_again_after_a_lost_reply_counts_once(flow):
 
 
 @pytest.mark.django_db
+def test_an_answer_that_got_lost_is_given_again_also_when_others_went_on(flow):
+    drafts.edit(flow, STEP, revision=1, key="mine")
+    drafts.edit(flow, {"op": "toggle", "step": "delay"}, revision=2, key="theirs")
+    again = drafts.edit(flow, STEP, revision=1, key="mine")
+    assert again.draft.revision == 3 and again.before["steps"] == [] and again.seen == 1
+    undone = drafts.undo(flow, revision=3, key="back")
+    twice = drafts.undo(flow, revision=3, key="back")
+    assert undone.draft.revision == twice.draft.revision == 4 and twice.before["steps"][0]["off"] is True
+    drafts.redo(flow, revision=4, key="forth")
+    assert drafts.redo(flow, revision=4, key="forth").draft.revision == 5
+
+
+@pytest.mark.django_db
 def test_an_edit_wins_over_what_came_between_only_when_it_says_so_and_nothing_is_lost(flow):
     insert(flow, 1)
     drafts.edit(flow, {"op": "toggle", "step": "delay"}, revision=2)

@@ -41,6 +41,12 @@ def test_the_second_sees_who_moved_the_draft_and_how_and_brings_it_in(builder, l
         builder.menu("send_intro", "Duplicate")
 
 
+def test_ones_own_other_tab_is_told_as_that(builder, lead, ines):  # noqa: F811
+    builder.open(lead.pk)
+    turn_off(lead, "nurture", ines, 1)
+    expect(builder.page.get_by_role("alert", name="The draft has changed")).to_contain_text("You changed this flow")
+
+
 def test_who_only_looks_is_taken_along(page, live_server, lead, ines):  # noqa: F811
     viewer = get_user_model().objects.create_user("vera", first_name="Vera")
     Membership.objects.create(user=viewer, team=ensure_default_team(ines), role="viewer")

@@ -8,10 +8,11 @@ export function toggleFold(id) {
   const button = card(id)?.querySelector("[data-fold]");
   if (!button) return announce(`${nameOf(id)} holds no steps`);
   set(id, !isFolded(id));
+  remember(id);
   announce(`${isFolded(id) ? "Collapsed" : "Expanded"} ${nameOf(id)}`);
 }
 
-/* Whatever is to be seen, opened or focused is not hidden. */
+/* Whatever is to be seen, opened or focused is not hidden. That is for now, and not remembered. */
 export function reveal(id) {
   for (let one = node(id)?.parentElement?.closest(".node"); one; one = one.parentElement.closest(".node")) {
     if (one.classList.contains("is-folded")) set(one.id.slice(5), false);
@@ -22,8 +23,11 @@ function set(id, away) {
   node(id).classList.toggle("is-folded", away);
   card(id).querySelector("[data-fold]").setAttribute("aria-expanded", !away);
   document.dispatchEvent(new CustomEvent("canvas:resized"));
+}
+
+function remember(id) {
   const headers = { "HX-Request": "true", ...JSON.parse(document.body.getAttribute("hx-headers")) };
-  const body = new URLSearchParams({ step: id, folded: away ? "yes" : "no" });
+  const body = new URLSearchParams({ step: id, folded: isFolded(id) ? "yes" : "no" });
   fetch(url("fold/"), { method: "POST", body, headers, credentials: "same-origin" }).catch(() => {}); // only not remembered
 }
 

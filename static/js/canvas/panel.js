@@ -108,6 +108,7 @@ document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.panel_gone) close();
   else if (["insert", "paste", "duplicate", "wrap", "replace_type", "add_trigger"].includes(detail.op) && card(detail.focus) && !(detail.picked?.length > 1)) open(detail.focus, { tab: "setup" });
   else if (isOpen()) {
+    reveal(panel().dataset.owner);
     mark(panel().dataset.owner);
     address(panel().dataset.owner);
   }
