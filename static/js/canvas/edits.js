@@ -93,13 +93,10 @@ function signIn(elsewhere, item = {}) {
 }
 
 function body(item) {
-  const data = new URLSearchParams({ ...item.values, ...panelNow() });
-  for (const [name, value] of item.more) data.append(name, value);
-  data.set("revision", item.on ?? item.made);
-  if (item.over) data.set("over", item.over);
-  if (item.on) data.set("shape", "");
-  data.set("key", item.key);
-  return data;
+  const again = item.on ? { shape: "" } : {};
+  const about = { ...panelNow(), ...again, revision: item.on ?? item.made, key: item.key, ...(item.over && { over: item.over }) };
+  const fields = [...Object.entries(item.values), ...item.more, ...Object.entries(about)]; // a field's own rows may have such names too
+  return new URLSearchParams(fields);
 }
 
 const headers = () => ({ "HX-Request": "true", "HX-Current-URL": location.href, ...JSON.parse(document.body.getAttribute("hx-headers")) });
