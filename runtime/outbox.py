@@ -36,9 +36,15 @@ with due as materialized (
       and due_at <= case state when 'queued' then (select holdfast_now()) else clock_timestamp() end
     order by due_at limit %(limit)s for no key update skip locked
 )
-update outbox o set state = 'sending', token = nextval('claim_token'), attempts = attempts + 1,
+update outbox o set state = 'sending', token = nextval('claim_token'), worker_id = %(worker)s, attempts = attempts + 1,
     due_at = clock_timestamp() + make_interval(secs => %(lease)s)
 from due where o.id = due.id returning o.id, o.token, o.attempts
+"""
+LEFT_BEHIND = """
+-- Claimed by a worker that has ended, or has not been heard of for as long as a run's lease: due again at once.
+update outbox o set due_at = clock_timestamp() from worker w
+where o.state = 'sending' and o.worker_id = w.id and o.due_at > clock_timestamp()
+  and (w.ended_at is not null or w.beat_at < clock_timestamp() - make_interval(secs => %s))
 """
 READ = """
 -- A message with what it says besides. A path can ask again: the latest question of its take is meant.
@@ -82,10 +88,12 @@ where id = %(id)s and token = %(token)s and state = 'sending'
 """
 
 
-async def send_due(conn: psycopg.AsyncConnection[Any], *, limit: int = 20) -> int:
+async def send_due(conn: psycopg.AsyncConnection[Any], worker_id: int | None = None, *, limit: int = 20) -> int:
     """Send at most `limit` due messages, over an autocommit connection. Returns how many were claimed: when it is
-    `limit`, there may be more."""
-    claims = await (await conn.execute(CLAIM, {"limit": limit, "lease": LEASE_SECONDS})).fetchall()
+    `limit`, there may be more. By the worker's id others know when its claims are left behind."""
+    await conn.execute(LEFT_BEHIND, [settings.HOLDFAST_LEASE_SECONDS])
+    asked = {"limit": limit, "lease": LEASE_SECONDS, "worker": worker_id}
+    claims = await (await conn.execute(CLAIM, asked)).fetchall()
     if not claims:
         return 0
     hit("outbox.claimed")

@@ -208,7 +208,7 @@ class Worker:
         """Send what the outbox holds."""
         async with await connect("holdfast outbox") as connection:
             while True:
-                if not await send_due(connection):
+                if not await send_due(connection, self.id):
                     await asyncio.sleep(0.5)
 
     async def _work_off(self) -> None:

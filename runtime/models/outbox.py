@@ -27,6 +27,7 @@ class OutboxMessage(models.Model):
     attempts = models.IntegerField(default=0)
     due_at = models.DateTimeField(db_default=BusinessNow())
     token = models.BigIntegerField(null=True, blank=True)
+    worker_id = models.BigIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(db_default=BusinessNow())
@@ -41,4 +42,5 @@ class OutboxMessage(models.Model):
         ]
         indexes = [
             models.Index(fields=["due_at"], condition=Q(state__in=["queued", "sending"]), name="outbox_due"),
+            models.Index(fields=["worker_id"], condition=Q(state="sending"), name="outbox_sending"),
         ]

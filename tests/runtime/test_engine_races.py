@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from runtime import acts, approvals, waits
-from runtime.models import Approval, AuditEntry, Decision, Dispatch, Run, Signal, Wait
+from runtime.models import Approval, AuditEntry, Decision, Dispatch, Run, Signal, Wait, Workflow
 from runtime.starts import IdempotencyConflict, start
 from tests.runtime.engine import ROOT, at_once, eventually
 
@@ -117,6 +117,60 @@ def test_a_cancel_races_with_the_end(engine):
         assert engine.state(run) == ("cancelled" if cancelled else "succeeded")
         assert not Dispatch.objects.filter(run_id=run).exists()
     eventually(lambda: not [attempt for run in runs for attempt in engine.attempts(run) if attempt.outcome is None])
+
+
+def test_a_signal_and_the_time_out_at_one_instant_give_one_outcome(engine, clock):
+    reply = {"id": "reply", "type": "callback", "config": {"expires": "1h"}, "on_error": "continue"}
+    version = engine.publish([reply, {"id": "after", "type": "probe"}])
+    runs = [engine.start(version) for _ in range(10)]
+    for _ in range(2):
+        engine.worker()
+    for run in runs:
+        engine.parked(run)
+    told = at_once(lambda: clock.advance(hours=1), *(lambda run=run: waits.signal(run, "reply", run, "1") for run in runs))[1:]
+    for run, taken in zip(runs, told, strict=True):
+        engine.ends(run)
+        outcome = Wait.objects.get(run_id=run, kind="callback").outcome
+        assert outcome["by"] in ("signal", "due") and (taken or outcome["by"] == "due"), outcome
+        if outcome["by"] == "signal":
+            assert engine.output(run, "reply") == run
+        assert len(engine.ledger(run)) == 1
+
+
+def test_starts_while_a_version_is_published_are_of_the_old_or_the_new_one_and_end_on_it(engine):
+    def steps(note: str) -> list[dict]:
+        return [{"id": "a", "type": "probe", "config": {"note": note}}, {"id": "b", "type": "probe", "config": {"note": note}}]
+
+    old = engine.publish(steps("1"))
+    workflow = old.workflow
+
+    def begin() -> int:
+        live = Workflow.objects.select_related("live_version").get(pk=workflow.pk).live_version
+        return engine.start(live)
+
+    def publish_next() -> str:
+        return str(engine.publish(steps("2"), workflow=Workflow.objects.get(pk=workflow.pk)).pk)
+
+    engine.worker()
+    told = at_once(publish_next, *[begin] * 12)
+    runs = [one for one in told if isinstance(one, int)]
+    assert len(runs) == 12, told
+    for run in runs:
+        engine.ends(run)
+        version = Run.objects.get(pk=run).version
+        assert [line["note"] for line in engine.ledger(run)] == [str(version.number)] * 2
+
+
+def test_publishing_twice_at_one_instant_gives_two_numbers_and_one_live_version(engine):
+    workflow = engine.publish([{"id": "a", "type": "probe"}]).workflow
+
+    def publish_again() -> int:
+        return engine.publish([{"id": "a", "type": "probe"}], workflow=Workflow.objects.get(pk=workflow.pk)).number
+
+    made = at_once(*[publish_again] * 5)
+    assert sorted(made) == [2, 3, 4, 5, 6]
+    workflow.refresh_from_db()
+    assert workflow.live_version.number in made
 
 
 def test_a_cancelled_wait_takes_no_signal(engine):

@@ -15,8 +15,9 @@ from django.db import connection
 from django.utils import timezone
 
 from runtime import approvals, asking, outbox, tokens
-from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Wait
+from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Wait, Worker
 from runtime.steps.base import Question
+from tests.runtime.engine import eventually
 from tests.servers.smtp import SmtpServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,6 +152,35 @@ def test_a_sender_that_dies_is_followed_by_another_when_its_lease_ends(smtp, dat
     assert row.state == "sent" and {taken["message"]["Message-ID"] for taken in smtp.taken} == {row.message_id}
 
 
+@pytest.mark.parametrize("gone", ["ended_at = clock_timestamp()", "beat_at = clock_timestamp() - interval '31 seconds'"])
+def test_what_a_worker_left_behind_is_sent_without_waiting_for_the_claims_end(smtp, database_url, gone):
+    row = queued()
+    worker = Worker.objects.create(cluster="x", host="x", pid=1)
+
+    async def claimed() -> None:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
+            await conn.execute(outbox.CLAIM, {"limit": 1, "lease": 300, "worker": worker.pk})
+
+    asyncio.run(claimed())
+    assert send(database_url) == 0, "its worker is heard of"
+    with connection.cursor() as cursor:
+        cursor.execute(f"update worker set {gone}")
+    assert send(database_url) == 1
+    row.refresh_from_db()
+    assert row.state == "sent" and len(smtp.taken) == 1
+
+
+def test_a_mail_whose_worker_is_killed_goes_out_with_its_runs_next_owner(engine, smtp):
+    step = {"id": "mail", "type": "email", "config": {"to": ["ann@example.com"], "subject": "Hello", "body": "Dear Ann"}}
+    run = engine.start(engine.publish([step]))
+    mail = {"email": smtp.options, "lease_seconds": 3}
+    worker = engine.worker(failpoint="outbox.claimed", **mail)
+    assert worker.ended() == -9
+    engine.worker(**mail)
+    eventually(lambda: OutboxMessage.objects.filter(run_id=run, state="sent").exists())
+    assert len(smtp.taken) == 1
+
+
 SENDER = """
 import asyncio, django
 django.setup()
@@ -175,7 +205,7 @@ def test_two_senders_never_send_one_message_twice(smtp, database_url):
 def test_a_sender_that_lost_its_lease_settles_nothing(smtp, database_url):
     row = queued()
     with connection.cursor() as cursor:
-        cursor.execute(outbox.CLAIM, {"limit": 1, "lease": 300})
+        cursor.execute(outbox.CLAIM, {"limit": 1, "lease": 300, "worker": None})
         _, token, _ = cursor.fetchone()
     OutboxMessage.objects.update(token=token + 1)
     with connection.cursor() as cursor:
