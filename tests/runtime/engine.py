@@ -76,10 +76,15 @@ def at_once(*acts: Callable[[], Any]) -> list[Any]:
 
 
 class Zygote:
-    def __init__(self) -> None:
+    """Of the code in a folder: this one, or another make of it."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        path = os.pathsep.join(str(root) if one == str(ROOT) else one for one in paths)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.runtime.zygote"],
-            cwd=ROOT,
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": path},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -145,14 +150,16 @@ class Engine:
     # Workers
 
     def worker(
-        self, failpoint: str = "", env: dict[str, str] | None = None, sockets: str = "", **settings: Any
+        self, failpoint: str = "", env: dict[str, str] | None = None, sockets: str = "", zygote: Zygote | None = None,
+        **settings: Any,
     ) -> WorkerProcess:
         """A running worker process. Settings by name, without HOLDFAST_: `engine.worker(lease_seconds=1)`. It finds the
-        database in the folder `sockets`, when given."""
+        database in the folder `sockets`, when given, and is of the code that `zygote` holds."""
         log = self.folder / f"worker{next(self._numbers)}.log"
         log.touch()
         chosen = SETTINGS | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
-        made = self.zygote.ask(
+        zygote = zygote or self.zygote
+        made = zygote.ask(
             do="spawn",
             log=str(log),
             settings=chosen,
@@ -160,7 +167,7 @@ class Engine:
             sockets=sockets,
             env={"HOLDFAST_TEST_FOLDER": str(self.folder), "HOLDFAST_FAILPOINT": failpoint, **(env or {})},
         )
-        self.workers.append(WorkerProcess(self.zygote, made["pid"], log))
+        self.workers.append(WorkerProcess(zygote, made["pid"], log))
         return self.workers[-1]
 
     def kill_all(self) -> None:

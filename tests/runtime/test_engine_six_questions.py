@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import tarfile
+import warnings
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 
 from runtime import acts, approvals, waits
 from runtime.models import Approval, Decision, Dispatch, Worker
-from tests.runtime.engine import eventually
+from tests.runtime.engine import ROOT, Zygote, eventually
 
 
 def called(crm, run: int) -> list[dict]:
@@ -90,6 +97,61 @@ def test_a_deployment_replaces_all_workers_during_a_wait_of_days(engine, clock):
     assert [line["path"] for line in engine.ledger(run)] == ["before", "after"]
     wait = engine.wait(run, "days", state="resolved")
     assert wait.resolved_at >= wait.due_at
+
+
+@pytest.fixture(scope="module")
+def previous(zygote, tmp_path_factory) -> Iterator[Zygote]:
+    """Workers of the commit before this one; of this code where there is no history to take it from, which is said."""
+    folder = tmp_path_factory.mktemp("previous")
+    try:
+        archive = subprocess.run(["git", "archive", "HEAD~1"], cwd=ROOT, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as wrong:
+        said = getattr(wrong, "stderr", b"") or str(wrong).encode()
+        warnings.warn(f"Old and new workers are of the same code: {said.decode(errors='replace').strip()}", stacklevel=1)
+        yield zygote
+        return
+    tarfile.open(fileobj=io.BytesIO(archive)).extractall(folder, filter="data")
+    os.environ["HOLDFAST_STEP_MODULES"] = "tests.runtime.engine_steps"
+    try:
+        started = Zygote(folder)
+    finally:
+        del os.environ["HOLDFAST_STEP_MODULES"]
+    yield started
+    started.close()
+
+
+def test_the_code_is_replaced_in_the_middle_of_a_delay_an_approval_and_a_loop(engine, clock, previous):
+    delay = [{"id": "days", "type": "delay", "config": {"for": "3d"}}, {"id": "after", "type": "probe"}]
+    call = {"id": "call", "type": "probe", "config": {"hold": "item-{{ loop.index }}"}}
+    loop = [{"id": "each", "type": "loop", "config": {"items": "[1, 2, 3, 4]", "collect": "loop.item"}, "steps": [call]}]
+    waiting, asked, looping = (engine.start(engine.publish(steps)) for steps in (delay, approval_flow(), loop))
+    old = [engine.worker(zygote=previous, env={"HOLDFAST_CODE_VERSION": "old"}) for _ in range(2)]
+    engine.parked(waiting), engine.parked(asked)
+    engine.release("item-0")
+    eventually(lambda: len(engine.ledger(looping)) == 2, what=lambda: engine.told(looping))
+    # Side by side: each takes its part of what is new.
+    new = engine.worker(env={"HOLDFAST_CODE_VERSION": "new"}, concurrency=5)
+    small = engine.publish([{"id": "x", "type": "probe"}])
+    finished = Worker.objects.filter(finished__gt=0)
+
+    def both() -> bool:
+        engine.ends(engine.start(small))
+        return {"old", "new"} <= set(finished.values_list("code_version", flat=True))
+
+    eventually(both)
+    assert [worker.stop() for worker in old] == [0, 0]
+    for n in range(1, 4):
+        engine.release(f"item-{n}")
+    assert engine.ends(looping) and engine.output(looping, "each") == {
+        "count": 4, "succeeded": 4, "failed": 0, "results": [1, 2, 3, 4]
+    }  # fmt: skip
+    keys = [line["key"] for line in engine.ledger(looping)]
+    assert len(set(keys)) == 4 and len(keys) <= 5, "only the call that was in flight may have been made again, by its key"
+    question = Approval.objects.get(run_id=asked)
+    assert approvals.decide(question, "approve", recipient=question.recipients.first()).state == "decided"
+    clock.advance(days=3)
+    engine.ends(waiting), engine.ends(asked)
+    assert new.status() is None
 
 
 # 4. Duplicate wake signals
