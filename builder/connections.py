@@ -84,6 +84,10 @@ def read_form(kind: Kind, posted: Mapping[str, str], existing: Credential | None
             form.wrong[each.name] = f"At most {LONGEST_VALUE:,} characters in one line."
         elif each.name == "header" and not HEADER.fullmatch(value):
             form.wrong[each.name] = "Write a header's name, such as X-API-Key."
+        elif each.name == "per_minute" and value and not (value.isascii() and value.isdigit() and 0 < int(value) <= 100_000):
+            form.wrong[each.name] = "Write a whole number of at most 100,000, or leave it empty."
+        elif each.name == "token_url" and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s#]*)?", value):
+            form.wrong[each.name] = "Write an address such as https://login.example.com/oauth/token."
         elif each.required and not value and not (each.secret and existing):
             form.wrong[each.name] = "Fill this in."
     _check_hosts(form)

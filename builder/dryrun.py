@@ -85,6 +85,15 @@ class DryContext:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def hide(self, secret: str) -> None:
+        """Nothing is stored."""
+
+    async def admit(self, key: str, per_minute: int) -> None:
+        """Nothing is called."""
+
+    def answered(self, response: Any) -> None:
+        """Nothing is called."""
+
     async def people(self, name: str) -> list[Person]:
         return [Person(name)]
 

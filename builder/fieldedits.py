@@ -11,6 +11,7 @@ from runtime.models import Version
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
+from .curl import is_curl, read_curl
 from .editing import EditError
 from .editing.places import label_of
 from .editing.triggers import trigger_label, trigger_of
@@ -39,6 +40,9 @@ def _of_step(step: dict[str, Any], live: Version | None, field: str, post: Query
     operation: dict[str, Any] = {"op": "configure", "step": step["id"]}
     if field == "either":
         return {**operation, "set": _either(step, post.get("value", "")), "label": f"Change {name}"}
+    if field == "config.url" and step["type"] == "http" and is_curl(post.get("value", "")):
+        read_in = {f"config.{key}": value for key, value in read_curl(post["value"]).items()}
+        return {**operation, "set": read_in, "label": f"Paste a curl command into {name}"}
     if field.split(".")[0] in SAFETY:
         return {**operation, "set": read_safety(step, field, post), "label": f"Change the safety of {name}"}
     value = read(kind.Config if kind else None, field, post)

@@ -47,6 +47,9 @@ class Kind:
 _BASE_ADDRESS = Field(
     "base_url", "Base address", required=False, help="Put before an address that begins with /, such as /v1/deals."
 )
+_PER_MINUTE = Field(
+    "per_minute", "Calls a minute", required=False, help="At most so many, over all workers. The others wait. Empty: no limit."
+)
 _MODEL = Field("model", "Model", required=False, help="Used where a step names none.")
 _API_KEY = Field("api_key", "API key", secret=True)
 
@@ -57,13 +60,13 @@ KINDS: dict[str, Kind] = {
             "bearer",
             "Bearer token",
             "Sends Authorization: Bearer …",
-            (Field("token", "Token", secret=True), _BASE_ADDRESS),
+            (Field("token", "Token", secret=True), _BASE_ADDRESS, _PER_MINUTE),
         ),
         Kind(
             "basic",
             "User and password",
             "Sends Authorization: Basic …",
-            (Field("username", "User"), Field("password", "Password", secret=True), _BASE_ADDRESS),
+            (Field("username", "User"), Field("password", "Password", secret=True), _BASE_ADDRESS, _PER_MINUTE),
         ),
         Kind(
             "header",
@@ -73,6 +76,21 @@ KINDS: dict[str, Kind] = {
                 Field("header", "Header", default="X-API-Key"),
                 Field("value", "Value", secret=True),
                 _BASE_ADDRESS,
+                _PER_MINUTE,
+            ),
+        ),
+        Kind(
+            "oauth2",
+            "OAuth 2 client credentials",
+            "Fetches a token by client id and secret, and a new one when it ends",
+            (
+                Field("token_url", "Token address"),
+                Field("client_id", "Client id"),
+                Field("client_secret", "Client secret", secret=True),
+                Field("scope", "Scope", required=False, help="Several are separated by spaces."),
+                Field("audience", "Audience", required=False),
+                _BASE_ADDRESS,
+                _PER_MINUTE,
             ),
         ),
         Kind(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from . import failpoints, people
+from . import failpoints, limits, people
 from .execution import Execution, Group, Scope, Unstorable
 from .expressions import ExpressionError, compile
 from .journal import Row
@@ -19,6 +19,7 @@ from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, Person, StepError
 
 
+MORE_CALLS_SLACK = 5.0
 DEEPEST_CHAIN = 10
 # The flow that a step names, and how deep its run lies.
 FLOW = """
@@ -42,6 +43,7 @@ class StepContext:
         self.open: tuple[str, int] | None = None
         self.attempt_began_at = self.began_at
         self.limit: asyncio.Timeout | None = None
+        self.answer: Done | None = None
         self.cost = None
 
     @property
@@ -71,6 +73,24 @@ class StepContext:
 
     def now(self) -> datetime:
         return self._execution.services.now()
+
+    def hide(self, secret: str) -> None:
+        self._execution.masker.add([secret])
+
+    async def admit(self, key: str, per_minute: int) -> None:
+        if not per_minute:
+            return
+        execution = self._execution
+        each = f"{60 / per_minute:.9f} seconds"
+        key = f"team:{execution.plan.team_id}:{key}"
+        with self._off_the_clock():
+            while not await execution.services.query(limits.ADMIT, {"key": key, "each": each}):
+                self._group.check()
+                left = await execution.services.query(limits.LEFT, [each, key])
+                await asyncio.sleep(min(5.0, max(0.01, float(left[0][0]) if left else 0.01)))
+
+    def answered(self, response: Any) -> None:
+        self.answer = Done(response=response)
 
     async def people(self, name: str) -> list[Person]:
         return await people.named(self._execution.services, name)
@@ -105,7 +125,10 @@ class StepContext:
         n = max((past.n for past in self.place.attempts), default=0) + 1
         if self.open:
             n = self.open[1] + 1
-            self.lines.append(self.settled(AttemptOutcome.ANSWERED))
+            self.lines.append(self.settled(AttemptOutcome.ANSWERED, self.answer))
+            self.answer = None
+            if self.limit is not None:  # the time-out is each call's own
+                self.limit.reschedule(asyncio.get_running_loop().time() + self.node.timeout + MORE_CALLS_SLACK)
         token = self._execution.claim.token
         rows, self.lines = self.lines, []
         try:

@@ -127,6 +127,7 @@ def _workflow(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
     return group(run=NUMBER) if config.get("wait") is False else group(run=NUMBER, state=TEXT, output=ANY)
 
 
+PAGES = group(status=NUMBER, headers=Shape("group"), items=EMPTY_LIST, pages=NUMBER, more=YES_NO)
 HTTP = group(status=NUMBER, headers=Shape("group"), body=ANY)
 FORM_TYPES = {"number": NUMBER, "checkbox": YES_NO}
 
@@ -153,7 +154,7 @@ DECLARED: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Shape]] = {
     "set": _set,
     "loop": _loop,
     "workflow": _workflow,
-    "http": lambda config, names: HTTP,
+    "http": lambda config, names: HTTP if config.get("pages", "none") == "none" else PAGES,
     "approval": _approval,
     "email": lambda config, names: EMAIL,
     "delay": lambda config, names: group(waited_until=TEXT),

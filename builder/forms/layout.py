@@ -50,6 +50,14 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "http": Layout(
         first=("connection", "method", "url", "json"),
+        when={
+            "form_as": lambda config: bool(config.get("form")),
+            "pages": lambda config: config.get("method", "GET") == "GET",
+            "page_items": lambda config: _paged(config),
+            "page_next": lambda config: config.get("pages") in ("next_link", "cursor"),
+            "page_param": lambda config: config.get("pages") in ("cursor", "page", "offset"),
+            "most_pages": lambda config: _paged(config),
+        },
         hidden=("idempotency_header",),
         beside={"method": "narrow", "url": "wide"},
         titles={"json": "Body"},
@@ -115,6 +123,10 @@ def layout_of(type_: str, specs: list[tuple[str, ConfigField]]) -> Layout:
         return LAYOUTS[type_]
     required = tuple(name for name, spec in specs if spec.required)
     return Layout(first=required or tuple(name for name, _ in specs[:6]))
+
+
+def _paged(config: Config) -> bool:
+    return config.get("pages", "none") != "none"
 
 
 def _by_days(config: Config) -> bool:

@@ -12,6 +12,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from builder import curl
+
 register = template.Library()
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -61,6 +63,12 @@ def relative(seconds: float, *, long: bool = False) -> str:
     if seconds < 1:
         return "now"
     return f"{_two_units(int(seconds)) if long else _one_unit(int(seconds))} ago"
+
+
+@register.filter
+def as_curl(request: object) -> str:
+    """The request of an attempt as a command; empty where it was no API call."""
+    return curl.as_curl(request)
 
 
 @register.filter

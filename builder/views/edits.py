@@ -17,6 +17,7 @@ from runtime.models import Role, Workflow
 from .. import drafts
 from ..access import get_workflow, workflows_for
 from ..board import Board
+from ..curl import is_curl
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
 from ..drawing import patches
@@ -132,6 +133,11 @@ def _operation(post: QueryDict, definition: dict[str, Any], workflow: Workflow) 
     return operation
 
 
+def _sets_many(asked: QueryDict) -> bool:
+    """Whether one field set others too: a curl command that was pasted as the address."""
+    return is_curl(asked.get("value", ""))
+
+
 def _changed(
     request: HttpRequest,
     workflow: Workflow,
@@ -151,7 +157,7 @@ def _changed(
         **page_context(request, board),
         "patches": patches(board.drawing_before(saved.seen, saved.before), board.drawing),
         "panel": shown,
-        "shape_changed": bool(shown) and (shown.shape != asked.get("shape") or opened != asked.get("open")),
+        "shape_changed": bool(shown) and (shown.shape != asked.get("shape") or opened != asked.get("open") or _sets_many(asked)),
         "own_field": "field" in request.POST,
     }
     detail = {

@@ -34,12 +34,14 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = b""
+    keeps_head: bool = False
+    """Whether an answer that is too large is cut and no failure: what the call did is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `headers` are lower-case; repeated ones are joined by a comma. `cut` where an error's body was
-    longer than the limit, or broke off."""
+    """What came back. `headers` are lower-case; repeated ones are joined by a comma. `cut` where an error's body, or
+    that of a call that `keeps_head`, was longer than the limit; and where an error's body broke off."""
 
     status: int
     headers: Mapping[str, str]
@@ -148,7 +150,7 @@ async def _read(call: Call, response: httpcore2.Response, limit: int) -> Answer:
     try:
         body = await read_body(response.aiter_stream(), headers.get("content-encoding", ""), limit)
     except TooLarge as large:
-        if failed:
+        if failed or call.keeps_head:
             return Answer(response.status, headers, large.beginning, call.url, cut=True)
         size = "1 MiB" if limit == MIB else f"{limit:,} bytes"
         message = f"The answer is larger than {size}."

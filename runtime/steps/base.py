@@ -175,6 +175,15 @@ class Context(Protocol):
     def now(self) -> datetime:
         """Business time."""
 
+    def hide(self, secret: str) -> None:
+        """Mask a secret that was fetched in all that this run stores from now on."""
+
+    async def admit(self, key: str, per_minute: int) -> None:
+        """Wait until one more call of this kind is within the rate that all workers share. 0 admits at once."""
+
+    def answered(self, response: Any) -> None:
+        """What the open attempt was answered, kept when the next one begins."""
+
     async def people(self, name: str) -> list[Person]:
         """Those whom `@account` or `team:name` means. Raises StepError."""
 

@@ -14,12 +14,12 @@ from .. import net
 from ..masking import excerpt
 from ..net.locations import origin
 from ..states import AttemptOutcome
-from .base import Connection, StepError
+from .base import Connection, Context, StepError
 
 SHOWN = 16 * 1024
 """How much of a request's and an answer's body an attempt keeps."""
 
-SIGN_IN = ("bearer", "basic", "header", "openai", "anthropic")
+SIGN_IN = ("bearer", "basic", "header", "oauth2", "openai", "anthropic")
 """The kinds of connection that a call can be signed in with."""
 
 REFUSED = (408, 425, 429)
@@ -74,16 +74,39 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def authorize(connection: Connection, url: httpx2.URL) -> dict[str, str]:
     """The headers of a credential, for a host that it is bound to. Raises StepError for any other."""
+    check_place(connection, url)
+    return _headers_of(connection)
+
+
+async def sign_in(ctx: Context, connection: Connection, url: httpx2.URL, timeout: float, *, anew: bool = False) -> dict[str, str]:
+    """As `authorize`, also for those whose token has to be fetched first."""
+    if connection.kind != "oauth2":
+        return authorize(connection, url)
+    from . import oauth
+
+    check_place(connection, url)
+    token = await oauth.token(connection, timeout, anew=anew)
+    ctx.hide(token)
+    return {"Authorization": f"Bearer {token}"}
+
+
+def per_minute(connection: Connection) -> int:
+    """How many calls a minute its team allows it; 0: as many as come."""
+    text = str(connection.config.get("per_minute") or "0")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def check_place(connection: Connection, url: httpx2.URL) -> None:
+    """Raise StepError unless the credential may be sent there."""
     if not bound_to(connection, url):
         hosts = ", ".join(connection.hosts) or "none yet"
         raise StepError(
             f"The connection “{connection.name}” is not for {url.host}. It may be sent to: {hosts}.", field="connection"
         )
-    if url.scheme != "https" and not _private(url):
+    if url.scheme != "https" and not is_private(url):
         raise StepError(
             f"A connection is sent over https only. Begin the address of {url.host} with https://.", field="url"
         )
-    return _headers_of(connection)
 
 
 def bound_to(connection: Connection, url: httpx2.URL) -> bool:
@@ -118,7 +141,7 @@ def _basic(user: str, password: str) -> str:
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _private(url: httpx2.URL) -> bool:
+def is_private(url: httpx2.URL) -> bool:
     """Whether the operator named this place: what stays inside may go without TLS."""
     return net.private_hosts().names(url.host, origin(url)[2])
 

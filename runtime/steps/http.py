@@ -1,15 +1,16 @@
 """API call: one HTTP request and its answer.
 
-Its output is `{"status": 201, "headers": {...}, "body": ...}`: a later step reads `steps.<id>.output.body.id`.
+Its output is `{"status": 201, "headers": {...}, "body": ...}`: a later step reads `steps.<id>.output.body.id`. Following
+pages, it is `{"status", "headers", "items", "pages", "more"}`: `more` says that there were more pages than it may read.
 `headers` holds those that flows use: content-type, location, etag, link, retry-after, and what begins with x-. `body`
 is parsed JSON where the answer says it is JSON, text otherwise, and null where it is empty or binary.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from email.message import Message
 from typing import Annotated, Any, Literal
 
@@ -22,8 +23,12 @@ from ..masking import excerpt
 from ..net.headers import check_header
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
-from .fields import Json, LongText, Pairs, Text, Widget
+from .fields import Expression, Json, LongText, Pairs, Text, Widget
+from .http_bodies import content, plain, told
+from .http_pages import items_of, next_page
 
+KEPT_HEAD = 256 * 1024
+"""How much of an answer is kept that is too large, where the call has changed something."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
@@ -71,7 +76,7 @@ class HttpConfig(Config):
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = Field("GET", title="Method")
     url: Annotated[Text, AfterValidator(_address)] = Field(
         title="Address",
-        description="With a connection that has a base address, what follows it: /v1/deals.",
+        description="With a connection that has a base address, what follows it: /v1/deals. A curl command can be pasted here.",
         examples=["https://crm.example/deals"],
     )
     connection: Annotated[str, Widget("connection", calls.SIGN_IN)] = Field(
@@ -80,6 +85,12 @@ class HttpConfig(Config):
     query: Pairs = Field(default_factory=dict, title="Query")
     headers: Annotated[Pairs, AfterValidator(_header_names)] = Field(default_factory=dict, title="Headers")
     json_: Json = Field(None, alias="json", title="JSON body", examples=[{"email": "{{ trigger.body.email }}"}])
+    form: Pairs = Field(
+        default_factory=dict, title="Form", description="Fields of a form. A list sends a field several times."
+    )
+    form_as: Literal["urlencoded", "multipart"] = Field(
+        "urlencoded", title="Send the form as", description="A multipart form takes files: {filename, content, type, base64}."
+    )
     body: LongText = Field("", title="Text body", description="Sent as it is; say its Content-Type among the headers.")
     response: Literal["auto", "json", "text"] = Field(
         "auto", title="Read the answer as", description="JSON or text: whichever the answer says that it is."
@@ -87,6 +98,22 @@ class HttpConfig(Config):
     success: Annotated[str, AfterValidator(_success)] = Field(
         "2xx", title="Succeeds on", description="Status codes that count as success, such as 2xx, 404."
     )
+    success_if: Expression | None = Field(
+        None, title="And only if", description="It sees response.status, response.headers and response.body.",
+        examples=["response.body.ok == true"],
+    )  # fmt: skip
+    pages: Literal["none", "next_link", "cursor", "page", "offset"] = Field(
+        "none", title="Follow pages", description="Only with GET. Each page is an attempt of its own."
+    )
+    page_items: Expression | None = Field(
+        None, title="The page's items", description="When empty, the body itself is the list.", examples=["response.body.items"]
+    )
+    page_next: Expression | None = Field(
+        None, title="What leads on", description="The next address or cursor. When empty, the Link header or next_cursor.",
+        examples=["response.body.links.next"],
+    )  # fmt: skip
+    page_param: Annotated[str, Field(max_length=100)] = Field("", title="Its name in the query", examples=["cursor"])
+    most_pages: Annotated[int, Field(ge=1, le=100)] = Field(10, title="At most pages")
     idempotency_header: Annotated[str, AfterValidator(_header_name)] = Field(
         "Idempotency-Key",
         title="Idempotency header",
@@ -95,8 +122,10 @@ class HttpConfig(Config):
 
     @model_validator(mode="after")
     def one_body(self) -> HttpConfig:
-        if self.json_ is not None and self.body:
-            raise ValueError("Give either a JSON body or a text body.")
+        if (self.json_ is not None) + bool(self.body) + bool(self.form) > 1:
+            raise ValueError("Give either a JSON body, a form or a text body.")
+        if self.pages != "none" and self.method != "GET":
+            raise ValueError("Only GET can follow pages: the others might do something on each.")
         if self.url.startswith("/") and not self.connection:
             raise ValueError("Write the whole address, or choose a connection that has a base address.")
         return self
@@ -122,14 +151,47 @@ class Http(StepType):
         config = ctx.config
         connection = await ctx.connection(config["connection"]) if config["connection"] else None
         url = _url(config, connection)
-        secret_headers = calls.authorize(connection, url) if connection else {}
-        headers, body = _content(config)
+        if connection:
+            calls.check_place(connection, url)
+        headers, body = content(config, f"holdfast-{ctx.run_id}-{ctx.idempotency_key('call')[-24:]}")
         if config["method"] in CHANGING and config["idempotency_header"]:
             headers.setdefault(config["idempotency_header"], ctx.idempotency_key("call"))
-        attempt = await ctx.begin(_summary(config, url, headers, body))
-        call = net.Call(config["method"], url, headers, secret_headers, body)
-        answer = await calls.make(call, attempt.timeout)
-        return _done(ctx, answer)
+        call = net.Call(config["method"], url, headers, {}, body, keeps_head=config["method"] in CHANGING)
+        if config["pages"] != "none":
+            return await _follow(ctx, connection, call)
+        return _done(ctx, await _made(ctx, connection, call))
+
+
+async def _made(ctx: Context, connection: Connection | None, call: net.Call) -> net.Answer:
+    """One attempt. A token that is not taken any more is fetched anew, once: a 401 says that nothing was done."""
+    if connection is not None:
+        await ctx.admit(f"connection:{connection.name}", calls.per_minute(connection))
+    attempt = await ctx.begin(_summary(ctx.config, call.url, call.headers, call.body))
+    if connection is None:
+        return await calls.make(call, attempt.timeout)
+    signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout)
+    answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout)
+    if answer.status == 401 and connection.kind == "oauth2":
+        ctx.log("The token was not taken any more; a new one was fetched.")
+        signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout, anew=True)
+        answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout)
+    return answer
+
+
+async def _follow(ctx: Context, connection: Connection | None, call: net.Call) -> Done:
+    """Page after page, until one leads nowhere or there were as many as allowed."""
+    items: list[Any] = []
+    url: httpx2.URL | None = call.url
+    pages = 0
+    while url is not None and pages < ctx.config["most_pages"]:
+        done = _done(ctx, await _made(ctx, connection, replace(call, url=url)))
+        found = items_of(ctx, done.output)
+        pages += 1
+        items += found
+        url = next_page(ctx, url, done.output, pages, len(found))
+        ctx.answered(done.response)
+    first = {"status": done.output["status"], "headers": done.output["headers"]}
+    return Done({**first, "items": items, "pages": pages, "more": url is not None}, response=done.response)
 
 
 def _url(config: Mapping[str, Any], connection: Connection | None) -> httpx2.URL:
@@ -145,33 +207,8 @@ def _url(config: Mapping[str, Any], connection: Connection | None) -> httpx2.URL
         url = net.check_location(text)
     except net.BadLocation as wrong:
         raise StepError(str(wrong), field="url") from None
-    query = {name: _plain(value) for name, value in config["query"].items() if value is not None}
+    query = {name: plain(value) for name, value in config["query"].items() if value is not None}
     return url.copy_merge_params(query) if query else url
-
-
-def _content(config: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
-    headers = {name: _plain(value) for name, value in config["headers"].items()}
-    for name, value in headers.items():
-        try:
-            check_header(name, value)
-        except net.BadHeader as wrong:
-            raise StepError(str(wrong), field="headers") from None
-    if config["json"] is not None:
-        return _with_type(headers, "application/json"), json.dumps(config["json"], ensure_ascii=False).encode()
-    if config["body"]:
-        return _with_type(headers, "text/plain; charset=utf-8"), str(config["body"]).encode()
-    return headers, b""
-
-
-def _plain(value: Any) -> str:
-    """What a template gave for one value of a query or a header: numbers, true and null as JSON writes them."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _with_type(headers: dict[str, str], content_type: str) -> dict[str, str]:
-    if any(name.lower() == "content-type" for name in headers):
-        return headers
-    return {**headers, "Content-Type": content_type}
 
 
 def _summary(config: Mapping[str, Any], url: httpx2.URL, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
@@ -179,11 +216,7 @@ def _summary(config: Mapping[str, Any], url: httpx2.URL, headers: Mapping[str, s
     summary: dict[str, Any] = {"method": config["method"], "url": str(url), "headers": dict(headers)}
     if config["connection"]:
         summary["connection"] = config["connection"]
-    if config["json"] is not None and len(body) <= calls.SHOWN:
-        summary["json"] = config["json"]
-    elif body:
-        summary["body"] = calls.shown(body.decode())
-    return summary
+    return summary | told(config, body)
 
 
 def _done(ctx: Context, answer: net.Answer) -> Done:
@@ -194,13 +227,27 @@ def _done(ctx: Context, answer: net.Answer) -> Done:
         response["body"] = calls.shown(_text(answer))
         message = _failure(answer, ctx.config["method"])
         raise StepError(message, outcome=outcome, retry=retry, retry_after=wait, response=response)
+    if answer.cut:
+        ctx.log(f"The answer is larger than 1 MiB; of it the first {KEPT_HEAD:,} bytes were kept.", level="warning")
+        head = _text(answer)[:KEPT_HEAD]
+        return _judged(ctx, {**response, "body": head, "cut": True}, {**response, "body": calls.shown(head), "cut": True})
     try:
         body = _body(ctx, answer)
     except BadJson as wrong:
         response["body"] = calls.shown(_text(answer))
         raise StepError(f"The answer's {wrong}", field="response", response=response) from None
     kept = body if len(answer.body) <= calls.SHOWN else calls.shown(_text(answer))
-    return Done({**response, "body": body}, response={**response, "body": kept})
+    return _judged(ctx, {**response, "body": body}, {**response, "body": kept})
+
+
+def _judged(ctx: Context, output: dict[str, Any], kept: dict[str, Any]) -> Done:
+    """A success only if the step's expression says so too."""
+    if ctx.config["success_if"]:
+        fine = ctx.evaluate(ctx.config["success_if"], response=output)
+        if fine is not True:
+            words = "is neither true nor false" if fine is not False else f"is not true: {ctx.config['success_if']}"
+            raise StepError(f"The answer does not count as success: the condition {excerpt(words, 200)}.", field="success_if", response=kept)
+    return Done(output, response=kept)
 
 
 def _succeeds(status: int, success: str) -> bool:

@@ -47,7 +47,8 @@ def test_every_kind_has_a_form(client, administrator, kind):
     fields = credentials.KINDS[kind].fields
     page = client.get(f"{reverse('connection_create')}?kind={kind}").content.decode()
     assert all(f'name="{field.name}"' in page for field in fields)
-    given = {field.name: field.default or "value-of-it" for field in fields if field.name != "base_url"}
+    special = {"per_minute": "60", "token_url": "https://login.example.com/token"}
+    given = {field.name: field.default or special.get(field.name, "value-of-it") for field in fields if field.name != "base_url"}
     base = {"base_url": "https://api.example.com/v1"} if any(field.name == "base_url" for field in fields) else {}
     answer = client.post(f"{reverse('connection_create')}?kind={kind}", {"name": f"C {kind}", "hosts": "", **given, **base})
     assert answer.status_code == 302

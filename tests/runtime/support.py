@@ -49,6 +49,8 @@ class MemoryContext:
     masker: Masker = field(default_factory=Masker)
     named: dict[str, list[Person]] = field(default_factory=dict)
     started_by: Person | None = None
+    admitted: list[tuple[str, int]] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
     at: datetime = datetime(2027, 1, 15, 9, 0, tzinfo=UTC)
 
     def evaluate(self, expression: str, **more: Any) -> Any:
@@ -62,6 +64,15 @@ class MemoryContext:
 
     def now(self) -> datetime:
         return self.at
+
+    def hide(self, secret: str) -> None:
+        self.masker.add([secret])
+
+    async def admit(self, key: str, per_minute: int) -> None:
+        self.admitted.append((key, per_minute))
+
+    def answered(self, response: Any) -> None:
+        self.answers.append(response)
 
     async def people(self, name: str) -> list[Person]:
         return self.named[name]

@@ -1,0 +1,77 @@
+"""curl commands as people copy them -> an API call, and back."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from django.urls import reverse
+
+from builder import drafts
+from builder.curl import as_curl, read_curl
+from builder.forms.base import FieldError
+from runtime.definition import check
+
+
+def told(command: str) -> dict:
+    found = {name: value for name, value in read_curl(command).items() if value is not None}
+    assert not check({"format": 1, "name": "x", "steps": [{"id": "call", "type": "http", "config": found}]})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("command", "config"),
+    [("curl https://a.example/x", {"method": "GET", "url": "https://a.example/x"}),
+     ("curl -sSL 'https://a.example/x?a=1&b=c%20d'", {"method": "GET", "url": "https://a.example/x", "query": {"a": "1", "b": "c d"}}),
+     ("curl 'https://a.example/?t=1&t=2'", {"method": "GET", "url": "https://a.example/?t=1&t=2"}),
+     ("curl -X PUT https://a.example/x -H 'X-Id: 7' -H 'Content-Length: 3' \\\n  --data-raw '{\"n\": 1}'",
+      {"method": "PUT", "url": "https://a.example/x", "headers": {"X-Id": "7"}, "json": {"n": 1}}),
+     ("curl a.example -d name=Ann -d b=2", {"method": "POST", "url": "https://a.example/", "form": {"name": "Ann", "b": "2"}, "form_as": "urlencoded"}),
+     ("curl -F note=hi -F n=2 https://a.example/", {"method": "POST", "url": "https://a.example/", "form": {"note": "hi", "n": "2"}, "form_as": "multipart"}),
+     ("curl --json '{\"a\": [1]}' https://a.example/", {"method": "POST", "url": "https://a.example/", "json": {"a": [1]}}),
+     ("curl -H 'Content-Type: text/xml' -d '<a/>' https://a.example/",
+      {"method": "POST", "url": "https://a.example/", "headers": {"Content-Type": "text/xml"}, "body": "<a/>"}),
+     ("curl -XDELETE https://a.example/x", {"method": "DELETE", "url": "https://a.example/x"}),
+     ("curl -X POST \\  -H 'A: b' \\  https://a.example/", {"method": "POST", "url": "https://a.example/", "headers": {"A": "b"}}),
+     ("curl -G https://a.example/ -d q=x", {"method": "GET", "url": "https://a.example/", "query": {"q": "x"}})],
+)  # fmt: skip
+def test_a_command_becomes_a_call(command, config):
+    assert told(command) == config
+
+
+def test_braces_of_a_command_are_no_expressions():
+    assert told("curl -d '{\"t\": \"{{ x }}\"}' https://a.example/")["json"]["t"] == '{{ "{{" }} x }}'
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("curl", "no address"), ("curl https://a https://b", "several addresses"), ("curl -u ann:pw https://a", "holds a secret"),
+     ("curl -H 'Authorization: Bearer x' https://a", "holds a secret"), ("curl -d @file https://a", "sends the file"),
+     ("curl -F f=@x.pdf https://a", "sends the file"), ("curl --proxy x https://a", "--proxy"), ("curl 'https://a", "quote")],
+)  # fmt: skip
+def test_what_cannot_be_said_is_refused_by_name(command, words):
+    with pytest.raises(FieldError, match=words):
+        read_curl(f"{command} " if command == "curl" else command)
+
+
+def test_an_attempt_can_be_copied_as_a_command():
+    request = {"method": "POST", "url": "https://a.example/x?y=1", "headers": {"X-A": "it's"}, "json": {"n": "ü"}, "connection": "crm"}
+    assert shlex.split(as_curl(request)) == ["curl", "-X", "POST", "-H", "X-A: it's", "--data-raw", '{"n": "ü"}', "https://a.example/x?y=1"]
+    assert as_curl({"model": "gpt", "prompt": "x"}) == "" and as_curl(None) == ""
+
+
+@pytest.mark.django_db
+def test_a_command_that_is_pasted_as_the_address_fills_in_the_panel(client):
+    from runtime.models import Workflow
+    from tests.builder import factories
+
+    workflow = Workflow.objects.create(team=factories.team(), name="Calls")
+    steps = [{"id": "call", "type": "http", "config": {"url": "https://old.example/", "body": "old"}}]
+    draft = drafts.begin(workflow, {"format": 1, "name": "Calls", "steps": steps})
+    client.force_login(factories.user("builder"))
+    posted = {"owner": "call", "field": "config.url", "open": "call", "tab": "setup", "revision": draft.revision, "key": "k1",
+              "value": "curl -X POST https://a.example/deals -H 'X-Id: 7' -d '{\"n\": 1}'"}  # fmt: skip
+    answer = client.post(reverse("flow_edit", args=[workflow.pk]), posted)
+    assert answer.status_code == 200 and "X-Id" in answer.content.decode()
+    config = drafts.load(workflow).definition["steps"][0]["config"]
+    assert config == {"method": "POST", "url": "https://a.example/deals", "headers": {"X-Id": "7"}, "json": {"n": 1}}

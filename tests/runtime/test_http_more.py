@@ -1,0 +1,217 @@
+"""API calls beyond one request and one JSON body: forms, files, tokens, pages, conditions, rates. Against real servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from email.parser import BytesParser
+from email.policy import HTTP
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from runtime.definition import check
+from runtime.models import Credential, Team
+from runtime.states import AttemptOutcome
+from runtime.steps import oauth
+from runtime.steps.base import Connection, StepError
+from tests.runtime.support import context, run_in, run_step
+
+
+@pytest.fixture(autouse=True)
+def allowed(settings):
+    settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    oauth._tokens.clear()
+
+
+class Server:
+    """Answers by path; `seen` holds (method, path with query, headers, body)."""
+
+    def __init__(self):
+        self.seen, self.tokens, self.refuse = [], 0, set()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.seen.append((self.command, self.path, dict(self.headers), body))
+                status, given, headers = outer.answer(self.command, urlsplit(self.path), self.headers, body)
+                data = given if isinstance(given, bytes) else json.dumps(given).encode()
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", **headers, "Content-Length": str(len(data))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PUT = answer
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def answer(self, method, parts, headers, body):
+        query = dict(parse_qsl(parts.query))
+        if parts.path == "/token":
+            self.tokens += 1
+            wrong = headers.get("Authorization") != "Basic aG9sZGZhc3Q6czNjcmV0JTJGeA=="
+            return (401 if wrong else 200), {"access_token": f"token-{self.tokens}", "expires_in": 3600}, {}
+        if parts.path == "/secret":
+            good = headers.get("Authorization", "") not in self.refuse and headers.get("Authorization", "").startswith("Bearer token-")
+            return (200 if good else 401), {"ok": good}, {}
+        if parts.path == "/big":
+            return 201, b"x" * (2 << 20), {"Content-Type": "text/plain"}
+        if parts.path in ("/list", "/linked"):
+            start = int(query.get("offset", 2 * (int(query.get("page", 1)) - 1) or query.get("cursor", 0)))
+            items = list(range(5))[start : start + 2]
+            onward = start + 2 if start + 2 < 5 else None
+            link = {"Link": f'</linked?offset={onward}>; rel="next", </>; rel="first"'} if onward else {}
+            return 200, {"items": items, "next_cursor": onward, "foreign": "https://elsewhere.example/"}, link
+        return 200, {"ok": query.get("ok") != "no"}, {}
+
+
+@pytest.fixture
+def server():
+    made = Server()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def failing(config, **more) -> StepError:
+    with pytest.raises(StepError) as caught:
+        run_step("http", config, **more)
+    return caught.value
+
+
+def test_a_form_is_sent_as_forms_are(server):
+    config = {"method": "POST", "url": server.url + "/", "form": {"name": "Ann & Bob", "tags": "{{ trigger.tags }}", "n": "{{ 2 + 3 }}"}}
+    ctx = context("http", config, trigger={"tags": ["a", "b"]})
+    run_in("http", ctx)
+    _, _, headers, body = server.seen[0]
+    assert headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert parse_qsl(body.decode()) == [("name", "Ann & Bob"), ("tags", "a"), ("tags", "b"), ("n", "5")]
+    assert ctx.attempts[0][1]["form"]["name"] == "Ann & Bob"
+
+
+def test_a_multipart_form_carries_files_from_step_data(server):
+    file = {"filename": 'a"b.txt', "content": "aGVsbG8=", "base64": True, "type": "text/plain"}
+    config = {"method": "POST", "url": server.url + "/", "form": {"note": "hi", "file": "{{ trigger.file }}"}, "form_as": "multipart"}
+    ctx = context("http", config, trigger={"file": file})
+    run_in("http", ctx)
+    _, _, headers, body = server.seen[0]
+    parsed = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + headers["Content-Type"].encode() + b"\r\n\r\n" + body)
+    note, sent = parsed.iter_parts()
+    assert note.get_content() == "hi" and note["Content-Disposition"].params["name"] == "note"
+    assert sent.get_payload(decode=True) == b"hello" and sent.get_content_type() == "text/plain"
+    assert "aGVsbG8" not in json.dumps(ctx.attempts) and ctx.attempts[0][1]["form"]["file"]["size"] == 8
+    assert failing(config, trigger={"file": {"content": "§", "base64": True}}).field == "form"
+
+
+def oauth2(server, secret="s3cret/x", **config) -> dict[str, Connection]:
+    config = {"token_url": server.url + "/token", "client_id": "holdfast"} | config
+    return {"crm": Connection("crm", "oauth2", ("127.0.0.1",), config, {"client_secret": secret})}
+
+
+def test_a_token_is_fetched_once_and_anew_when_it_is_not_taken_any_more(server):
+    config = {"url": server.url + "/secret", "connection": "crm"}
+    for _ in range(3):
+        ctx = context("http", config, connections=oauth2(server))
+        assert run_in("http", ctx).output["status"] == 200
+    assert server.tokens == 1 and ctx.masker.mask("token-1") != "token-1"
+    server.refuse.add("Bearer token-1")
+    assert run_in("http", context("http", config, connections=oauth2(server))).output["body"] == {"ok": True}
+    assert server.tokens == 2
+    asked = [body for _, path, _, body in server.seen if path == "/token"]
+    assert asked[0] == b"grant_type=client_credentials"
+
+
+def test_without_a_token_nothing_is_sent(server):
+    config = {"url": server.url + "/secret", "connection": "crm"}
+    refused = failing(config, connections=oauth2(server, secret="wrong"))
+    assert refused.outcome == AttemptOutcome.NOT_SENT and refused.field == "connection" and not refused.retry
+    away = failing(config, connections=oauth2(server, token_url="http://127.0.0.1:9/token"))
+    assert away.outcome == AttemptOutcome.NOT_SENT and away.retry
+    assert all(path == "/token" for _, path, _, _ in server.seen)
+
+
+@pytest.mark.parametrize(
+    ("config", "pages", "more"),
+    [({"pages": "offset"}, 4, False), ({"pages": "page"}, 4, False), ({"pages": "cursor"}, 3, False),
+     ({"pages": "next_link", "page_next": "'/list?offset=' + string(response.body.next_cursor)", "most_pages": 2}, 2, True),
+     ({"pages": "next_link"}, 3, False), ({"pages": "offset", "most_pages": 1}, 1, True)],
+)  # fmt: skip
+def test_pages_are_followed_and_each_is_an_attempt(server, config, pages, more):
+    path = "/linked" if config == {"pages": "next_link"} else "/list"
+    ctx = context("http", {"url": server.url + path, "page_items": "response.body.items"} | config)
+    output = run_in("http", ctx).output
+    assert output["items"] == list(range(5))[: 2 * pages] and (output["pages"], output["more"]) == (pages, more)
+    assert len(ctx.attempts) == len(server.seen) == len(ctx.answers) == pages
+
+
+def test_a_next_page_elsewhere_is_not_followed(server):
+    config = {"url": server.url + "/list", "pages": "next_link", "page_next": "response.body.foreign", "page_items": "response.body.items"}
+    assert "It is not followed" in failing(config).message
+    assert failing({"url": server.url + "/list", "pages": "page"}).field == "page_items"
+
+
+def test_an_answer_succeeds_only_if_it_says_so(server):
+    config = {"url": server.url + "/", "success_if": "response.body.ok"}
+    assert run_step("http", config).output["body"] == {"ok": True}
+    failed = failing(config | {"query": {"ok": "no"}})
+    assert failed.field == "success_if" and failed.outcome == AttemptOutcome.ANSWERED and not failed.retry
+    assert failed.response["body"] == {"ok": False}
+
+
+def test_an_answer_that_is_too_large_does_not_undo_what_the_call_did(server):
+    ctx = context("http", {"method": "POST", "url": server.url + "/big"})
+    output = run_in("http", ctx).output
+    assert (output["status"], output["cut"], len(output["body"])) == (201, True, 256 * 1024)
+    assert "larger than 1 MiB" in ctx.lines[0][1]
+    assert "larger than 1 MiB" in failing({"url": server.url + "/big"}).message  # a GET can be asked again
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"method": "POST", "form": {"a": "b"}, "body": "x"}, {"method": "POST", "pages": "page"}, {"form_as": "xml"}, {"most_pages": 0}],
+)
+def test_what_does_not_fit_together_is_said_at_saving(config):
+    step = {"id": "call", "type": "http", "config": {"url": "https://a.example/"} | config}
+    assert check({"format": 1, "name": "x", "steps": [step]})
+
+
+def test_calls_of_one_connection_keep_to_its_rate_over_all_workers(engine, server):
+    from runtime.credentials import seal
+
+    team, _ = Team.objects.get_or_create(name="Engine")
+    config = {"base_url": server.url, "per_minute": "120"}
+    seal(Credential(team=team, name="crm", kind="bearer", hosts=["127.0.0.1"], config=config), {"token": "t"})
+    step = {"id": "call", "type": "http", "config": {"url": "/", "connection": "crm"}}
+    version = engine.publish([{"id": "each", "type": "loop", "config": {"items": "trigger.body", "concurrency": 20}, "steps": [step]}])
+    engine.worker(), engine.worker()
+    # A minute's worth is used up: from here on one comes every half second.
+    engine.sql("insert into rate_limit values (%s, clock_timestamp() + interval '1 minute')", f"team:{team.pk}:connection:crm")
+    began = engine.sql("select clock_timestamp()")[0][0]
+    runs = [engine.start(version, list(range(3))) for _ in range(2)]
+    for run in runs:
+        engine.ends(run, seconds=60)
+    took = (engine.sql("select clock_timestamp()")[0][0] - began).total_seconds()
+    assert len(server.seen) == 6 and took >= 2.5
+    assert [attempt.n for run in runs for attempt in engine.attempts(run)] == [1] * 6
+
+
+def test_pages_of_a_real_run_are_durable_one_by_one(engine, server):
+    config = {"url": server.url + "/list", "pages": "cursor", "page_items": "response.body.items"}
+    run = engine.start(engine.publish([{"id": "call", "type": "http", "config": config}]))
+    engine.worker()
+    engine.ends(run)
+    kept = engine.attempts(run)
+    assert [(one.n, one.outcome, one.response["body"]["items"]) for one in kept] == [
+        (1, "answered", [0, 1]), (2, "answered", [2, 3]), (3, "answered", [4]),
+    ]  # fmt: skip
+    assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
