@@ -302,18 +302,22 @@ class Execution:
     async def refresh(self) -> None:
         """Learn what was resolved by others. The count of wakes is read first: what comes later raises it again.
 
-        A wait that is just being registered may be resolved already and is not parked yet: as long as there is one, the
-        count is not taken as acted upon."""
+        A lane may still be on its way to a wait: to one that is remembered as open, which is then told here; or to one that
+        is just being registered, and as long as there is such a one, the count is not taken as acted upon."""
         rows = await self.services.query(
             "select wakes from dispatch where run_id = %s and token = %s", [self.run.id, self.claim.token]
         )
         if not rows:
             raise StaleClaim
-        registering, parked = self.registering, list(self.parked)
-        found = await self.services.query("select id, state, outcome, due_at from wait where id = any(%s)", [parked])
+        registering, remembered = self.registering, self.memory.open_waits()
+        found = await self.services.query(
+            "select id, state, outcome, due_at from wait where id = any(%s)", [list(self.parked.keys() | remembered.keys())]
+        )
         if not registering:
             self.claim.wakes = rows[0][0]
         for wait_id, state, outcome, due_at in found:
+            if wait := remembered.get(wait_id):
+                wait.state, wait.outcome, wait.due_at = state, outcome, due_at
             if state == WaitState.RESOLVED:
                 self.wake(wait_id, outcome)
             elif wait_id in self.parked:

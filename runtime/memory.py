@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from .states import WaitKind
+from .states import WaitKind, WaitState
 
 
 @dataclass(slots=True)
@@ -99,6 +99,10 @@ class Memory:
         remembered."""
         loop = self.frames.get(path[: path.rfind("[")]) if "[" in path else None
         return loop.take if loop else 1
+
+    def open_waits(self) -> dict[int, PastWait]:
+        """By id, what is remembered as still waited for."""
+        return {wait.id: wait for place in self.places.values() for wait in place.waits if wait.state == WaitState.OPEN}
 
 
 # The open loops and parallels of some runs.
