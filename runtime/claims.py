@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from . import failpoints
+from .database import LET_GO
 from .execution import RunRow
 from .journal import Claim
 
@@ -45,7 +46,7 @@ update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %
 from mine where d.run_id = mine.run_id
 """
 # Leases that ran out: ready again, and remembered as lost. Returns those that died alone too often.
-TAKE_BACK = """
+TAKE_BACK = f"""
 with expired as materialized (
     select run_id from dispatch where token is not null and leased_until < clock_timestamp()
     order by leased_until limit 500 for no key update skip locked
@@ -53,7 +54,7 @@ with expired as materialized (
 update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null,
     due_at = least(d.due_at, holdfast_now()), lost = d.lost + 1, deaths = d.deaths + d.alone::int, alone = false
 from expired where d.run_id = expired.run_id
-returning d.run_id, d.deaths
+returning d.run_id, d.deaths, {LET_GO}
 """
 # Claims of this worker that it knows nothing of: the reply to the claim was lost.
 ORPHANS = """
@@ -99,7 +100,7 @@ async def claim_suspects(
 async def take_back(connection: psycopg.AsyncConnection) -> list[int]:
     """Make the runs of dead workers ready again. Returns those to quarantine: they killed their worker alone."""
     rows = await (await connection.execute(TAKE_BACK)).fetchall()
-    return [run_id for run_id, deaths in rows if deaths >= LONE_DEATHS]
+    return [run_id for run_id, deaths, _ in rows if deaths >= LONE_DEATHS]
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:

@@ -6,6 +6,9 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
+LET_GO = "set_config('idle_in_transaction_session_timeout', '10s', true)"
+"""Part of what locks a run: whoever is stopped or cut off before the transaction's end loses the session, and the lock."""
+
 
 def conninfo() -> str:
     """The libpq connection string of Django's default database."""

@@ -14,12 +14,13 @@ from django.db import connection, transaction
 
 from .audit import record
 from .clock import business_now
+from .database import LET_GO
 from .doorbell import ring_after_commit
 from .models import LogLine, Run, Wait
 from .states import WaitKind, WaitState
 
 # The run's only lock. No row: the run has ended.
-LOCK = "select state from dispatch where run_id = %s for no key update"
+LOCK = f"select state, {LET_GO} from dispatch where run_id = %s for no key update"
 # Open -> resolved, once.
 RESOLVE = """
 update wait set state = 'resolved', outcome = %s::json, resolved_at = holdfast_now()

@@ -20,7 +20,9 @@ begin
     -- What follows in this transaction finds its few rows by their keys, whatever the statistics make of a table that grew
     -- since they were gathered.
     perform set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-            set_config('enable_mergejoin', 'off', true);
+            set_config('enable_mergejoin', 'off', true),
+            -- A worker that is stopped or cut off in here must not keep its runs from everybody else.
+            set_config('idle_in_transaction_session_timeout', '10s', true);
     perform 1 from dispatch d join unnest(runs, tokens) as mine(run_id, token)
         on d.run_id = mine.run_id and d.token = mine.token
         order by d.run_id for no key update of d;

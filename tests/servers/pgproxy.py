@@ -45,7 +45,11 @@ class PostgresProxy:
             except OSError:
                 return
             server = socket.socket(socket.AF_UNIX)
-            server.connect(self._server)
+            try:
+                server.connect(self._server)
+            except OSError:  # Postgres is away
+                client.close()
+                continue
             threading.Thread(target=self._up, args=(client, server), daemon=True).start()
             threading.Thread(target=self._down, args=(client, server), daemon=True).start()
 
@@ -58,7 +62,10 @@ class PostgresProxy:
                     self.cuts += 1
                     break
                 server.sendall(data)
-            server.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        try:
+            server.shutdown(socket.SHUT_WR)  # or the server would keep the session, and its locks, for nobody
         except OSError:
             pass
 
