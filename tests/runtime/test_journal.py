@@ -176,7 +176,7 @@ def test_the_end_of_a_run_is_its_owners_alone(engine, claims):
     taken_over(engine, late)
 
     def end(claim: Claim) -> tuple[str, tuple[Any, ...]]:
-        return "end", (claim.run_id, claim.token, "succeeded", None, None, "title", None)
+        return "end", (claim.run_id, claim.token, "succeeded", None, None, "title", None, None)
 
     told = journaling(lambda journal: all_at_once(journal, (late, [end(late)]), (good, [end(good)])))
     assert [type(one) for one in told] == [StaleClaim, list]

@@ -8,5 +8,5 @@ SQL = Path(__file__).parent.parent / "sql" / "machinery.sql"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runtime", "0014_trigger_last_run")]
+    dependencies = [("runtime", "0015_outbox_worker")]
     operations = [migrations.RunSQL(SQL.read_text(), migrations.RunSQL.noop)]
