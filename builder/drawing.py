@@ -45,6 +45,8 @@ class Card:
     logic: bool = False
     trigger: bool = False
     pinned: bool = False
+    run: str = ""
+    """Where a run is laid over the drawing: how the step stands in it."""
 
     @property
     def flagged(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -198,3 +199,45 @@ def test_a_step_leads_to_the_builder_while_the_flow_has_it(client, operator, run
     run.workflow.live_version = factories.Version.objects.create(workflow=run.workflow, number=8, definition={"steps": []}, hash="8")
     run.workflow.save()
     assert link not in client.get(reverse("run", args=[run.pk]), {"step": DEAL}).content.decode()
+
+
+def test_runs_around_this_one_are_a_link_away(client, operator, run):
+    again = factories.run(run.version, rerun_of=run)
+    child = factories.run(run.version, parent_id=run.pk)
+    theirs = factories.run(factories.version(of=factories.team("Finance")), parent_id=run.pk)
+    told = {group["word"]: [pk for pk, _ in group["runs"]] for group in client.get(reverse("run", args=[run.pk])).context["related"]}
+    assert told == {"Starts": [child.pk], "Run again as": [again.pk]} and theirs.pk not in told["Starts"]
+    page = client.get(reverse("run", args=[child.pk]))
+    assert [group["word"] for group in page.context["related"]] == ["Started by"]
+    keyed = [factories.run(run.version, idempotency_key="k", trigger_key=key) for key in ("lead", "api")]
+    assert client.get(reverse("run", args=[keyed[0].pk])).context["related"][0]["runs"] == [(keyed[1].pk, "open")]
+
+
+def test_the_log_is_narrowed_and_stays_so_while_live(client, operator, run):
+    factories.log(run, "Attempt 1 failed: 503", DEAL, "warning", 4)
+    factories.log(run, "Create deal: gave up", DEAL, "error", 5)
+    factories.log(run, "Qualify lead: done", "qualify", "info", 3)
+    address = reverse("run", args=[run.pk])
+
+    def lines(**query) -> list[str]:
+        page = client.get(address, {"tab": "log", **query})
+        assert 'id="p-log" aria-labelledby="tab-log">' in page.content.decode()
+        return [line["row"].text for line in page.context["panel"]["log"]["lines"]]
+
+    assert len(lines(step="trigger")) == 3
+    assert lines(step="trigger", level="warning") == ["Attempt 1 failed: 503", "Create deal: gave up"]
+    assert lines(step="trigger", find="QUALIFY") == ["Qualify lead: done"]
+    assert lines(step="hot", level="error") == ["Create deal: gave up"], "a container's log is that of what is in it"
+    assert lines(level="nonsense", find="\x00nothing\x00") == []
+    assert "level=error" in client.get(address, {"level": "error"}).context["live_url"]
+
+
+def test_the_run_is_laid_over_its_canvas(client, operator, run):
+    page = client.get(reverse("run", args=[run.pk]), {"view": "canvas", "step": "deal"})
+    html = page.content.decode()
+    states = dict(re.findall(r'id="step-(\w+)" data-step="\w+" data-run="(\w+)"', html))
+    assert (states["qualify"], states["deal"], states["intro"], states["study"]) == ("succeeded", "failed", "queued", "succeeded")
+    assert states["later"] == "skipped", "a lane that was not taken"
+    assert page.context["panel"]["id"] == "deal" and "takes Yes" in html
+    live = client.get(page.context["live_url"])
+    assert "view=canvas" in page.context["live_url"] and 'id="stage"' in live.content.decode()

@@ -265,7 +265,8 @@ def test_a_mail_opens_in_a_frame_that_can_do_nothing_and_its_link_leads_on(desk,
     assert "/a/" in address
 
 
-PAGES = ("/runs/", "/runs/{run}/", "/runs/{run}/?step=trigger&tab=log", "/approvals/?all=1", "/approvals/{wait}/", "/operations/",
+PAGES = ("/runs/", "/runs/{run}/", "/runs/{run}/?step=trigger&tab=log", "/runs/{run}/?view=canvas", "/runs/{run}/rerun/",
+         "/runs/{run}/retry/?step=qualify", "/runs/jobs/", "/runs/?state=failed&longer=5", "/operations/waits/", "/approvals/?all=1", "/approvals/{wait}/", "/operations/",
          "/operations/mail/", "/connections/")  # fmt: skip
 
 

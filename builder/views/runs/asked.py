@@ -11,6 +11,8 @@ from django.urls import reverse
 from builder.runload import Wanted
 
 MOST_OPENED = 20
+TABS = ("input", "output", "attempts", "log")
+LEVELS = ("warning", "error")
 _SCOPE = re.compile(r"(.{1,600})\[(\d{0,8})\]")
 _PAGE = re.compile(r"(.{1,600}):(\d{1,8})")
 
@@ -23,6 +25,11 @@ class Asked:
     step: str = ""
     opened: dict[str, int | None] = field(default_factory=dict)
     pages: dict[str, int] = field(default_factory=dict)
+    tab: str = ""
+    level: str = ""
+    find: str = ""
+    """What the log is narrowed to: lines of at least this level, with this text."""
+    view: str = ""
 
     @classmethod
     def of(cls, run_id: int, query: QueryDict) -> Asked:
@@ -32,7 +39,14 @@ class Asked:
         for loop, index in _around(step):
             opened.setdefault(loop, index)
         pages = {found[1]: int(found[2]) for text in query.getlist("from")[:MOST_OPENED] if (found := _PAGE.fullmatch(text))}
-        return cls(run_id, step, opened, pages)
+        tab, level, find = query.get("tab", ""), query.get("level", ""), query.get("find", "")
+        return cls(
+            run_id, step, opened, pages,
+            tab=tab if tab in TABS else "",
+            level=level if level in LEVELS else "",
+            find=find.strip()[:100].replace("\x00", ""),
+            view="canvas" if query.get("view") == "canvas" else "",
+        )
 
     @property
     def wanted(self) -> Wanted:
@@ -48,8 +62,14 @@ class Asked:
             query["step"] = self.step
         query.setlist("open", [f"{loop}[{'' if index is None else index}]" for loop, index in self.opened.items()])
         query.setlist("from", [f"{loop}:{index}" for loop, index in self.pages.items()])
+        for part in ("tab", "level", "find", "view"):
+            if value := getattr(self, part):
+                query[part] = value
         address = reverse(name, args=[self.run_id])
         return f"{address}?{query.urlencode()}" if query else address
+
+    def seeing(self, view: str) -> Asked:
+        return replace(self, view=view)
 
     def choosing(self, step: str) -> Asked:
         return replace(self, step=step)

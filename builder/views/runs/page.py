@@ -12,8 +12,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from builder import access
+from builder.drawing import drawing
 from builder.live import digest
 from builder.questions import recipient_for
+from builder.runcanvas import laid_over
 from builder.runlines import busy, lines, tick_word
 from builder.runload import fingerprint, load
 from builder.runrows import Place
@@ -23,6 +25,7 @@ from builder.unpriced import unpriced_runs
 from builder.waterfall import make_axis
 from runtime.clock import business_now
 from runtime.models import Approval, Run, Wait
+from runtime.paths import step_of
 from runtime.states import UNFINISHED, WaitKind, WaitState
 from runtime.triggers import trigger_kinds
 
@@ -36,6 +39,7 @@ select coalesce(extract(epoch from sum(ended_at - started_at)), 0)::float8, coun
 from (select started_at, ended_at from attempt where run_id = %s and ended_at is not null limit 20001) as calls
 """
 MOST_CALLS = 20_000
+MOST_RELATED = 5
 
 
 @require_safe
@@ -55,7 +59,8 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
     if request.headers.get("If-None-Match") == etag:
         return HttpResponse(status=204)
     context = run_context(request, run) | {"oob": True}
-    html = "".join(marked(part, render_to_string(name, context, request)) for part, name in PARTS)
+    parts = [("steps", "runs/_canvas.html") if part == "steps" and context["asked"].view else (part, name) for part, name in PARTS]
+    html = "".join(marked(part, render_to_string(name, context, request)) for part, name in parts)
     response = HttpResponse(html, headers={"ETag": etag})
     if not context["live"]:
         response["Hf-Live"] = "stop"
@@ -76,7 +81,15 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     chosen = chosen_node(nodes, asked.step)
     axis = make_axis(run.created_at, run.ended_at or now, busy(nodes))
     dispatch = getattr(run, "dispatch", None)
-    return {
+    canvas = {}
+    if asked.view:
+        canvas = {"drawing": laid_over(drawing(definition), nodes), "selected": step_of(chosen.path), "readonly": True,
+                  "step_query": "&view=canvas"}  # fmt: skip
+    return canvas | {
+        "views": [
+            {"label": word, "url": asked.seeing(view).url, "on": asked.view == view}
+            for view, word in (("", "Timeline"), ("canvas", "Canvas"))
+        ],
         "run": run,
         "etag": f'"{rev}"',
         "asked": asked,
@@ -94,13 +107,16 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "started_by": started_by(run, nodes[0]),
         "ran": run.ended_at - run.created_at if run.ended_at else None,
         "live_url": asked.at("run_live"),
-        "panel": panel(run, definition, rows, chosen, now, request.GET.get("before", "")),
+        "panel": panel(run, definition, rows, chosen, now, asked, request.GET.get("before", "")),
+        "related": related(request, run),
     }
 
 
 def chosen_node(nodes: list[Node], path: str) -> Node:
+    """By its path; a canvas knows only the step's id, which means the first place where it stands."""
     by_path = {node.path: node for node in nodes if node.kind in ("step", "trigger")}
-    return by_path.get(path) or by_path[most_telling(nodes)]
+    by_id = {step_of(node.path): node for node in reversed(nodes) if node.kind == "step"}
+    return by_path.get(path) or by_id.get(path) or by_path[most_telling(nodes)]
 
 
 def with_urls(line: Any, asked: Asked, chosen: str) -> dict[str, Any]:
@@ -156,6 +172,33 @@ def neighbours(request: HttpRequest, run: Run) -> dict[str, str]:
     newer = runs.filter(pk__gt=run.pk).order_by("pk").values_list("pk", flat=True)[:1]
     older = runs.filter(pk__lt=run.pk).order_by("-pk").values_list("pk", flat=True)[:1]
     return {name: reverse("run", args=[found[0]]) if found else "" for name, found in (("newer", newer), ("older", older))}
+
+
+def related(request: HttpRequest, run: Run) -> list[dict[str, Any]]:
+    """The run that started this one, those that it started, and its re-runs; only those that this person may see."""
+    runs = access.runs_for(request.user)
+    groups = [
+        ("Started by", runs.filter(pk=run.parent_id) if run.parent_id else None),
+        ("Starts", runs.filter(parent_id=run.pk)),
+        ("Run again as", runs.filter(rerun_of_id=run.pk)),
+        ("Same key", same_key(runs, run)),
+    ]
+    told = []
+    for word, found in groups:
+        rows = list(found.order_by("pk").values_list("pk", "state")[: MOST_RELATED + 1]) if found is not None else []
+        if rows:
+            told.append({"word": word, "runs": rows[:MOST_RELATED], "more": len(rows) > MOST_RELATED})
+    return told
+
+
+def same_key(runs: Any, run: Run) -> Any:
+    """Runs of the flow that other triggers started with this run's key."""
+    if not run.idempotency_key:
+        return None
+    triggers = [trigger["id"] for trigger in run.version.definition.get("triggers") or []]
+    return runs.filter(
+        workflow_id=run.workflow_id, trigger_key__in=[*triggers, "api", "manual"], idempotency_key=run.idempotency_key
+    ).exclude(pk=run.pk)
 
 
 def started_by(run: Run, trigger: Node) -> dict[str, str]:

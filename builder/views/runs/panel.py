@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Q
 from django.urls import reverse
 
 from builder.again import where
@@ -22,12 +23,18 @@ from runtime.states import UNFINISHED, AttemptOutcome, WaitKind
 from runtime.steps import step_types
 from runtime.tokens import callback_url
 
+from .asked import Asked
+
 LOG_LINES = 200
 EXPIRED = {"reject": "counts as rejected", "fail": "the step fails", "go_on": "the run goes on"}
+SEARCHED_LINES = 10_000
+LEVELS_FROM = {"warning": ("warning", "error"), "error": ("error",)}
 LEVELS = {"info": "succeeded", "warning": "attention", "error": "failed"}
 
 
-def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, now: datetime, before: str = "") -> dict[str, Any]:
+def panel(
+    run: Run, definition: dict[str, Any], rows: Rows, node: Node, now: datetime, asked: Asked, before: str = ""
+) -> dict[str, Any]:
     """What `runs/_panel.html` shows of the chosen line; `before` is the id of a log line to page back from."""
     whole = node.kind == "trigger"
     place = rows.places.get("" if whole else node.path) or Place()
@@ -40,9 +47,9 @@ def panel(run: Run, definition: dict[str, Any], rows: Rows, node: Node, now: dat
         "mails": list(OutboxMessage.objects.filter(run_id=run.pk, path=node.path).defer("payload").order_by("pk")[:20])
         if node.icon == "email" else [],
         "key_shared": _key(place),
-        "log": _log(run, "" if whole else node.path, before),
+        "log": _log(run, "" if whole else node.path, before, asked),
     }
-    return shown | _acts(run, definition, node, place) | {"tabs": _tabs(shown, node)}
+    return shown | _acts(run, definition, node, place) | {"tabs": _tabs(shown, node, asked.tab)}
 
 
 def _acts(run: Run, definition: dict[str, Any], node: Node, place: Place) -> dict[str, Any]:
@@ -245,13 +252,18 @@ def _attempt_words(attempt: Any) -> str:
     return str(status) if isinstance(status, int) else OUTSIDE_OUTCOMES.get(attempt.outcome, "")
 
 
-def _log(run: Run, path: str, before: str) -> dict[str, Any]:
-    """The last lines, in the order of time; earlier ones by key."""
+def _log(run: Run, path: str, before: str, asked: Asked) -> dict[str, Any]:
+    """The last lines, in the order of time; earlier ones by key. A search looks among the latest ten thousand."""
     lines = LogLine.objects.filter(run_id=run.pk)
     if path:
-        lines = lines.filter(path=path)
+        lines = lines.filter(Q(path=path) | Q(path__startswith=f"{path}/") | Q(path__startswith=f"{path}["))
+    if asked.level:
+        lines = lines.filter(level__in=LEVELS_FROM[asked.level])
     if before.isascii() and before.isdigit() and len(before) < 19:
         lines = lines.filter(pk__lt=int(before))
+    if asked.find:
+        latest = lines.order_by("-pk").values("pk")[:SEARCHED_LINES]
+        lines = LogLine.objects.filter(pk__in=latest, text__icontains=asked.find)
     found = list(lines.order_by("-pk")[: LOG_LINES + 1])
     earlier = found[LOG_LINES - 1].pk if len(found) > LOG_LINES else None
     shown = found[:LOG_LINES][::-1]
@@ -260,16 +272,20 @@ def _log(run: Run, path: str, before: str) -> dict[str, Any]:
     return {"lines": told, "earlier": earlier, "count": f"{LOG_LINES}+" if earlier else len(shown), "days": len(days) > 1}
 
 
-def _tabs(shown: dict[str, Any], node: Node) -> list[dict[str, Any]]:
+def _tabs(shown: dict[str, Any], node: Node, chosen: str) -> list[dict[str, Any]]:
+    """The tab that was asked for is selected, else the attempts of a step that failed, else the input."""
     failed = node.state == "failed" and bool(shown["attempts"])
+    if chosen == "attempts" and shown["whole_run"]:
+        chosen = ""
+    chosen = chosen or ("attempts" if failed and not shown["whole_run"] else "input")
     tries = node.attempts or len(shown["attempts"])
     tabs = [
-        {"id": "input", "label": "Input", "selected": not failed},
-        {"id": "output", "label": "Output"},
-        {"id": "log", "label": "Log", "count": shown["log"]["count"]},
+        {"id": "input", "label": "Input", "selected": chosen == "input"},
+        {"id": "output", "label": "Output", "selected": chosen == "output"},
+        {"id": "log", "label": "Log", "count": shown["log"]["count"], "selected": chosen == "log"},
     ]
     if not shown["whole_run"]:
-        tabs.insert(2, {"id": "attempts", "label": "Attempts", "count": tries, "selected": failed})
+        tabs.insert(2, {"id": "attempts", "label": "Attempts", "count": tries, "selected": chosen == "attempts"})
     return tabs
 
 
