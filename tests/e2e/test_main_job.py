@@ -151,7 +151,7 @@ def score_the_lead(flow: BuilderPage) -> None:
 def ask_for_approval(flow: BuilderPage) -> None:
     flow.add("Add a step at the start of the Yes lane", "Approval", "Approve VIP outreach")
     flow.rows("Approvers", "Add address", [DANA, LEE])
-    flow.press("Any one of them")
+    flow.choose("Who has to answer", "Any one of them")
     flow.duration("Answer within", "3", "days")
     flow.fill("Question", "VIP outreach to {{ trigger.body.email }}?")
 
