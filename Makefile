@@ -11,7 +11,7 @@ RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
 INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
-.PHONY: up test fuzz bench bench-ui browser lock upgrade sbom audit clean venv packages test-packages
+.PHONY: up test fuzz bench bench-ui screenshots browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -26,6 +26,10 @@ bench: test-packages
 # Not a test either: the builder with flows of 20, 100 and 500 steps, in a real browser.
 bench-ui: test-packages browser
 	@$(RUN) -m tests.bench.ui $(ARGS)
+
+# OUT names the folder, .screenshots otherwise; ARGS=--readme renews the README's two pictures.
+screenshots: test-packages browser
+	@$(RUN) -m tests.screenshots $(if $(OUT),--out $(OUT)) $(ARGS)
 
 browser: test-packages
 	@$(RUN) tests/browser.py

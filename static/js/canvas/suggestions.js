@@ -48,15 +48,15 @@ export function rank({ word, kind, hole }, rows, functions) {
   return kind === "slash" ? found : [...found, ...calls(sought, word, rows, functions)];
 }
 
+/* Within one score the order of the tree stays: what came in first, headers last. */
 function scoreOf(row, sought) {
   const path = row.path.toLowerCase();
+  const last = path.slice(path.lastIndexOf(".") + 1);
   if (!sought) return row.root ? 1 : 2;
-  if (path.startsWith(sought)) return 1 + depth(path.slice(sought.length));
-  if (`${path} ${row.root.toLowerCase()}`.includes(sought)) return 20 + depth(path);
-  return 0;
+  if (path.startsWith(sought)) return 1;
+  if (last.startsWith(sought)) return 2;
+  return `${path} ${row.root.toLowerCase()}`.includes(sought) ? 3 : 0;
 }
-
-const depth = path => path.split(".").length;
 
 /* After a point the functions of that kind of value, else those that are called by themselves. */
 function calls(sought, word, rows, functions) {
