@@ -25,6 +25,9 @@ ACTS_AT_ONCE = 25
 ROWS_AT_ONCE = 500
 KEPT_DAYS = 7
 
+JOBS_LEFT = """
+select exists (select from job where state in ('queued', 'working') and (leased_until is null or leased_until < clock_timestamp()))
+"""
 CLAIM = """
 with next as (
     select id from job where state in ('queued', 'working') and (leased_until is null or leased_until < clock_timestamp())
@@ -112,10 +115,14 @@ def turn(job_id: int, token: int) -> bool:
 
 def forget() -> None:
     """Files and keys of a week ago."""
-    with connection.cursor() as cursor:
-        cursor.execute(FORGET, {"days": KEPT_DAYS})
-        gone = [job for (job,) in cursor.fetchall()]
-        cursor.execute("delete from job where id = any(%s)", [gone])
+    close_old_connections()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(FORGET, {"days": KEPT_DAYS})
+            gone = [job for (job,) in cursor.fetchall()]
+            cursor.execute("delete from job where id = any(%s)", [gone])
+    finally:
+        connections.close_all()
 
 
 def _act(job: Job, run_id: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 import os
 import socket
 import time
@@ -28,7 +29,7 @@ from .definition import FORMAT
 from .endings import follow_ends
 from .execution import Execution
 from .housekeeping import Housekeeping
-from .jobs import forget, work_off
+from .jobs import JOBS_LEFT, forget, work_off
 from .journal import Journal
 from .leases import LeaseKeeper
 from .net.pools import close as close_pools
@@ -45,6 +46,7 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnl
 LAST_WORDS_SECONDS = 2.0
 """How long the end of a worker waits for a database that is away. What it could not write is found by its leases' end."""
 RETENTION_SECONDS = 60.0
+FORGET_SECONDS = 3600.0
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
@@ -213,10 +215,12 @@ class Worker:
 
     async def _work_off(self) -> None:
         """Do what people asked for many runs at once; in a thread, for acts are plain Django."""
+        forgotten = -math.inf
         while True:
-            if not self.stopping() and await asyncio.to_thread(work_off, self.stopping):
+            if time.monotonic() - forgotten > FORGET_SECONDS:
+                forgotten = time.monotonic()
                 await asyncio.to_thread(forget)
-            else:
+            if self.stopping() or not (await self.query(JOBS_LEFT, []))[0][0] or not await asyncio.to_thread(work_off, self.stopping):
                 await asyncio.sleep(1)
 
     async def _fire(self) -> None:

@@ -132,7 +132,7 @@ def test_only_what_one_may_operate_is_taken(client, operator, version):
     assert Job.objects.get().runs == []
 
 
-def test_old_jobs_and_keys_are_forgotten(operator, version):
+def test_old_jobs_and_keys_are_forgotten(operator, version, worked):
     old = jobs.ask("export", [1], user=operator, key="k", format="csv")
     jobs.JobPart.objects.create(job=old, n=0, text="x")
     Job.objects.update(ended_at=timezone.now() - timedelta(days=8), state="done")

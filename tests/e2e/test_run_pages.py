@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from runtime import jobs
 from runtime.models import Decision, Dispatch, Run, StepResult
 from tests.builder import factories
 
@@ -192,6 +193,57 @@ def test_running_again_with_another_input(desk, live_server):
     asked.get_by_role("button", name="Start a new run").click()
     expect(desk.get_by_text(f"Started again, after run {run.pk:,}.")).to_be_visible()
     assert Run.objects.get(rerun_of=run).input == {"body": {"company": "Other"}}
+
+
+def test_a_failed_step_is_skipped_with_an_output(desk, live_server):
+    run = lead(state="failed", error={"path": DEAL, "step": "deal", "name": "Create deal", "message": "503 Service Unavailable"})
+    factories.attempt(run, DEAL, 1, 20, 21, "refused", error="503 Service Unavailable")
+    factories.result(run, DEAL, 20, 21, "failed", error=run.error)
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_role("link", name="Skip with an output").first.click()
+    asked = desk.get_by_role("dialog", name="Skip “Create deal in CRM”?")
+    asked.get_by_label("Output of the step").fill('{"id": 7}')
+    asked.get_by_role("button", name="Skip this step").click()
+    expect(desk.get_by_text("Skipped. The run goes on with this output.")).to_be_visible()
+    assert StepResult.objects.get(run_id=run.pk, path=DEAL, superseded=False).output == {"id": 7}
+
+
+def test_a_delay_is_made_longer_and_woken(desk, live_server):
+    run = lead()
+    wait = factories.wait(run, TWO_DAYS, "timer", 5, due=2 * 86_400)
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_label("How much longer").select_option("1 week")
+    desk.get_by_role("button", name="Wait longer").click()
+    expect(desk.get_by_text("It waits longer.")).to_be_visible()
+    before, _ = wait.due_at, wait.refresh_from_db()
+    assert (wait.due_at - before).days == 7
+    desk.get_by_role("button", name="Wake it now").click()
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.get_by_text("Now it is. The run goes on.")).to_be_visible()
+
+
+def test_force_fail_asks_first(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    desk.get_by_role("button", name="More for this run").click()
+    desk.get_by_role("button", name="Fail this run now").click()
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.locator("#run-head .state")).to_have_text("Failed")
+
+
+def test_chosen_runs_become_a_file_with_progress(desk, live_server):
+    version = factories.version()
+    runs = [factories.run(version, state="succeeded", title=f"T{n}") for n in range(3)]
+    desk.goto(f"{live_server.url}/runs/")
+    for run in runs[:2]:
+        desk.get_by_label(f"Select run {run.pk:,}").check()
+    desk.get_by_role("button", name="CSV").click()
+    expect(desk.get_by_text("0 of 2 runs")).to_be_visible()
+    jobs.work_off(lambda: False)
+    with desk.expect_download() as got:
+        desk.get_by_role("link", name="Download CSV").click()
+    assert len(got.value.path().read_text().splitlines()) == 3
+    assert got.value.suggested_filename.endswith(".csv")
 
 
 def test_iterations_open_one_at_a_time_and_page_by_number(desk, live_server):
