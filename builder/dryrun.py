@@ -91,8 +91,11 @@ class DryContext:
     async def admit(self, key: str, per_minute: int) -> None:
         """Nothing is called."""
 
-    def answered(self, response: Any) -> None:
+    def answered(self, response: Any, **spent: Any) -> None:
         """Nothing is called."""
+
+    async def check_budget(self) -> None:
+        """Nothing is spent."""
 
     async def people(self, name: str) -> list[Person]:
         return [Person(name)]

@@ -22,12 +22,14 @@ from .memory import PastAttempt, PastWait
 from .states import AttemptOutcome, WaitKind, WaitState
 from .step_context import StepContext
 from .steps import step_types
-from .steps.base import Done, Outcome, StepError
+from .steps.base import Done, Outcome, OverBudget, StepError
 
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "The worker was lost during the call."
 MAY_HAVE_HAPPENED = (AttemptOutcome.UNKNOWN, AttemptOutcome.ANSWERED)
+BUDGET = 0
+"""The number of the wait for a person's word on the budget; uncertain attempts have their own numbers, from 1."""
 SLACK = 5.0
 """Seconds that a step may take beyond its own time-out before it is ended from outside."""
 
@@ -39,6 +41,8 @@ class TakeAgain(Exception):
 async def call(execution: Execution, ctx: StepContext, group: Group) -> Outcome:
     """Run an outside step from where its attempts stand. Raises StepError when it failed for good."""
     history = ctx.place.attempts
+    if person := ctx.place.wait(WaitKind.PERSON, n=BUDGET):
+        return _answered(await awaited(execution, person, group))
     _settle_open_checks(execution, ctx)
     while True:
         last = _last_call(history)
@@ -51,6 +55,9 @@ async def call(execution: Execution, ctx: StepContext, group: Group) -> Outcome:
             return await _try(execution, ctx)
         except StepError as error:
             await _settle(execution, ctx, error)
+        except OverBudget as over:
+            person = await _ask_for_money(execution, ctx, str(over))
+            return _answered(await awaited(execution, person, group))
 
 
 async def _try(execution: Execution, ctx: StepContext) -> Outcome:
@@ -60,7 +67,7 @@ async def _try(execution: Execution, ctx: StepContext) -> Outcome:
             outcome = await ctx.node.step.run(ctx)
     except TimeoutError:
         raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
-    except (StepError, StaleClaim, Refused, LaneStopped, Unstorable):
+    except (StepError, OverBudget, StaleClaim, Refused, LaneStopped, Unstorable):
         raise
     except Exception as bug:
         if ctx.open is None:
@@ -162,6 +169,14 @@ async def _ask(execution: Execution, ctx: StepContext, last: PastAttempt, rows: 
     rows += [("attention", (execution.run.id,)), *execution.title_rows()]
     data = {"reason": "uncertain", "attempt": last.n, "error": last.error or INTERRUPTED}
     return await register(execution, ctx, WaitKind.PERSON, last.n, rows, data=data)
+
+
+async def _ask_for_money(execution: Execution, ctx: StepContext, words: str) -> PastWait:
+    """A person has to say whether to go on: running it again is going on whatever it costs."""
+    rows = [*ctx.lines, ("attention", (execution.run.id,)), *execution.title_rows(), execution.log(ctx.path, words, "warning")]
+    ctx.lines = []
+    data = {"reason": "budget", "error": words}
+    return await register(execution, ctx, WaitKind.PERSON, BUDGET, rows, data=data)
 
 
 def _answered(outcome: dict[str, Any]) -> Outcome:

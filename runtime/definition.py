@@ -94,6 +94,8 @@ class Definition(Strict):
     title: Text = ""
     search: list[Expression] = Field(default_factory=list)
     on_failure: Annotated[str, Field(max_length=200)] = ""
+    budget_run: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    budget_day: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     triggers: list[Trigger] = Field(default_factory=list)
     steps: list[Step] = Field(default_factory=list)
 

@@ -68,6 +68,9 @@ class Plan:
     """Callback steps outside loops -> their path."""
     on_failure: str = ""
     """The flow that a failed run starts."""
+    budget_run: float | None = None
+    budget_day: float | None = None
+    """US dollars that calls of a run, and of all runs of a day, may cost before a person is asked."""
 
 
 class PlanError(Exception):
@@ -87,6 +90,7 @@ def make_plan(
     return Plan(
         number, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
         frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""), definition.get("on_failure") or "",
+        definition.get("budget_run"), definition.get("budget_day"),
     )
 
 

@@ -16,10 +16,16 @@ from .memory import Place
 from .paths import key_of
 from .plan import Node
 from .states import AttemptOutcome
-from .steps.base import Attempt, Connection, Done, Person, StepError
+from .steps.base import Attempt, Connection, Done, OverBudget, Person, StepError
 
 
 MORE_CALLS_SLACK = 5.0
+# What this run has cost, and all runs of its flow that began today.
+SPENT = """
+select coalesce((select sum(cost) from attempt where run_id = %(run)s), 0),
+       coalesce((select sum(cost) from run where workflow_id = %(workflow)s and cost is not null
+                 and created_at >= date_trunc('day', holdfast_now(), 'UTC')), 0)
+"""
 DEEPEST_CHAIN = 10
 # The flow that a step names, and how deep its run lies.
 FLOW = """
@@ -43,7 +49,7 @@ class StepContext:
         self.open: tuple[str, int] | None = None
         self.attempt_began_at = self.began_at
         self.limit: asyncio.Timeout | None = None
-        self.answer: Done | None = None
+        self.answer: tuple[AttemptOutcome, Done, str | None] | None = None
         self.cost = None
 
     @property
@@ -89,8 +95,20 @@ class StepContext:
                 left = await execution.services.query(limits.LEFT, [each, key])
                 await asyncio.sleep(min(5.0, max(0.01, float(left[0][0]) if left else 0.01)))
 
-    def answered(self, response: Any) -> None:
-        self.answer = Done(response=response)
+    def answered(
+        self, response: Any, *, outcome: AttemptOutcome = AttemptOutcome.ANSWERED, error: str | None = None, **spent: Any
+    ) -> None:
+        self.answer = outcome, Done(response=response, **spent), error
+
+    async def check_budget(self) -> None:
+        plan, execution = self._execution.plan, self._execution
+        if self.take > 1 or plan.budget_run is None and plan.budget_day is None:
+            return
+        rows = await execution.services.query(SPENT, {"run": self.run_id, "workflow": execution.run.workflow_id})
+        run, day = (float(spent) + float(execution.spent or 0) for spent in rows[0])
+        for spent, budget, what in ((run, plan.budget_run, "run"), (day, plan.budget_day, "day")):
+            if budget is not None and spent >= budget:
+                raise OverBudget(f"The budget of a {what} is ${budget:,.2f}, and ${spent:,.4f} is spent.")
 
     async def people(self, name: str) -> list[Person]:
         return await people.named(self._execution.services, name)
@@ -125,7 +143,8 @@ class StepContext:
         n = max((past.n for past in self.place.attempts), default=0) + 1
         if self.open:
             n = self.open[1] + 1
-            self.lines.append(self.settled(AttemptOutcome.ANSWERED, self.answer))
+            outcome, answer, error = self.answer or (AttemptOutcome.ANSWERED, None, None)
+            self.lines.append(self.settled(outcome, answer, error))
             self.answer = None
             if self.limit is not None:  # the time-out is each call's own
                 self.limit.reschedule(asyncio.get_running_loop().time() + self.node.timeout + MORE_CALLS_SLACK)

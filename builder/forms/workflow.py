@@ -21,6 +21,12 @@ FIELDS = {
     "on_failure": ConfigField(
         "on_failure", "flow", "When a run fails, start", "Another flow; it is told which run failed, where and why."
     ),
+    "budget_run": ConfigField(
+        "budget_run", "number", "Budget of a run", "US dollars. When AI has cost as much, the run asks a person.", nullable=True, minimum=0
+    ),
+    "budget_day": ConfigField(
+        "budget_day", "number", "Budget of a day", "US dollars, of all runs of this flow, by UTC.", nullable=True, minimum=0
+    ),
     "search": ConfigField(
         "search", "expressions", "Runs are found by", "Each value can be searched for among the runs."
     ),

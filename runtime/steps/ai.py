@@ -4,14 +4,18 @@
 - `classify` gives `{"label", "score", "reason"}`, with one of the labels.
 - `generate` and `summarise` give `{"text"}`.
 
-An answer that is not JSON or does not fit is asked for again, as often as the step retries, and then fails by name.
+An answer that is not JSON or does not fit is given back to the model with what is wrong with it, as often as `corrections`
+says; then the step's retries begin anew, and in the end it fails by name. Where a model cannot be had, the next one of
+`fallbacks` is asked. Each question is an attempt with its own cost.
 Without a connection `classify` is done by the built-in model; the other tasks need a provider.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -65,6 +69,16 @@ class AiConfig(Config):
     system: LongText = Field(
         "", title="Background", description="What the model should know, and how it should answer."
     )
+    examples: Annotated[dict[str, str], Field(max_length=20), Widget("examples")] = Field(
+        default_factory=dict, title="Examples", description="Inputs, each with the answer that you want."
+    )
+    fallbacks: Annotated[list[str], Field(max_length=5)] = Field(
+        default_factory=list, title="Models to try instead", description="One a line, of this connection or as “connection: model”.",
+        examples=[["gpt-4o-mini"]],
+    )  # fmt: skip
+    corrections: Annotated[int, Field(ge=0, le=5)] = Field(
+        1, title="Corrections", description="How often a model is told what is wrong with its answer, and asked again."
+    )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, title="Temperature")
     max_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, title="Longest answer, in tokens")
 
@@ -104,13 +118,63 @@ class Ai(StepType):
             raise StepError("There is nothing to work on: the input is empty.", field="prompt")
         if not ctx.config["connection"]:
             return await _built_in(ctx)
-        connection = await ctx.connection(ctx.config["connection"])
-        if connection.kind not in PROVIDERS:
-            raise StepError(f"The connection “{connection.name}” is not one to an AI provider.", field="connection")
-        ask, wrapped = _ask(ctx.config, connection)
+        choices = [(str(ctx.config["connection"]), str(ctx.config["model"] or "")), *map(_choice, ctx.config["fallbacks"])]
+        for number, (name, model) in enumerate(choices, 1):
+            connection = await _provider(ctx, name or str(ctx.config["connection"]))
+            try:
+                return await _asked(ctx, connection, model, number)
+            except StepError as failed:
+                if number == len(choices) or failed.field in NOT_THE_MODELS:
+                    raise
+                spent = {"cost": failed.cost, "tokens_in": failed.tokens_in, "tokens_out": failed.tokens_out}
+                ctx.answered(failed.response, outcome=failed.outcome, error=failed.message, **spent)
+                ctx.log(f"{failed.message} The next model is asked.", level="warning")
+        raise AssertionError("The last choice returns or raises.")
+
+
+NOT_THE_MODELS = ("prompt", "model")
+"""Fields whose faults another model would have too."""
+
+
+def _choice(line: str) -> tuple[str, str]:
+    """`model`, or `connection: model`."""
+    name, colon, model = line.partition(": ")
+    return (name.strip(), model.strip()) if colon else ("", line.strip())
+
+
+async def _provider(ctx: Context, name: str) -> Connection:
+    connection = await ctx.connection(name)
+    if connection.kind not in PROVIDERS:
+        raise StepError(f"The connection “{connection.name}” is not one to an AI provider.", field="connection")
+    return connection
+
+
+async def _asked(ctx: Context, connection: Connection, model: str, number: int) -> Done:
+    """A model's answer, given back with what is wrong with it as often as the step says."""
+    await ctx.check_budget()
+    await ctx.admit(f"connection:{connection.name}", calls.per_minute(connection))
+    ask, wrapped = _ask(ctx.config, connection, model)
+    for left in range(ctx.config["corrections"], -1, -1):
         summary = _summary(ctx.config, ask, connection.name)
-        reply = await ask_provider(connection, ask, lambda: ctx.begin(summary))
-        return _done(ctx, ask, wrapped, reply)
+        # Another question has another key: a server that keeps answers by key must not give the refused one again.
+        first = number == 1 and left == ctx.config["corrections"]
+        operation = "call" if first else f"call.{number}.{left}"
+        reply = await ask_provider(connection, ask, lambda summary=summary, operation=operation: ctx.begin(summary, operation))
+        try:
+            return _done(ctx, ask, wrapped, reply)
+        except StepError as wrong:
+            if not left or wrong.field != "schema":
+                raise
+            spent = {"cost": wrong.cost, "tokens_in": wrong.tokens_in, "tokens_out": wrong.tokens_out}
+            ctx.answered(wrong.response, error=wrong.message, **spent)
+            ctx.log(f"{wrong.message} The model is told so and asked again.", level="warning")
+            ask = replace(ask, prompt=_corrected(str(ctx.config["prompt"]), reply, wrong.message))
+    raise AssertionError("The last round returns or raises.")
+
+
+def _corrected(prompt: str, reply: Reply, wrong: str) -> str:
+    given = reply.text if reply.value is None else json.dumps(reply.value, ensure_ascii=False)
+    return f"{prompt}\n\nYour last answer was:\n{excerpt(given, 4000)}\n\nIt was refused. {wrong} Answer again, so that it fits."
 
 
 async def _built_in(ctx: Context) -> Outcome:
@@ -136,17 +200,16 @@ async def _built_in(ctx: Context) -> Outcome:
     return Done(output, response=output, cost=Decimal(0), tokens_in=choice.tokens, tokens_out=0)
 
 
-def _ask(config: Mapping[str, Any], connection: Connection) -> tuple[Ask, bool]:
+def _ask(config: Mapping[str, Any], connection: Connection, model: str) -> tuple[Ask, bool]:
     """What to ask, and whether the schema was put inside an object, which is what endpoints take."""
-    model = str(config["model"] or connection.config.get("model") or "")
+    model = model or str(connection.config.get("model") or "")
     if not model:
         raise StepError(f"Name a model here or in the connection “{connection.name}”.", field="model")
     schema, wrapped = _wanted(config), False
     if schema is not None and schema.get("type") != "object":
         schema, wrapped = {"type": "object", "properties": {"value": schema}, "required": ["value"]}, True
-    system = "\n\n".join(
-        part for part in (str(config["system"]), f"{SYSTEM[config['task']]} {CAUTION}", _label_lines(config)) if part
-    )
+    parts = (str(config["system"]), f"{SYSTEM[config['task']]} {CAUTION}", _label_lines(config), _example_lines(config))
+    system = "\n\n".join(part for part in parts if part)
     return Ask(str(config["prompt"]), system, model, schema, config["temperature"], config["max_tokens"]), wrapped
 
 
@@ -171,6 +234,12 @@ def _label_lines(config: Mapping[str, Any]) -> str:
     if config["task"] != "classify":
         return ""
     return "The labels:\n" + "\n".join(f"- {label}: {line}" for label, line in config["labels"].items())
+
+
+def _example_lines(config: Mapping[str, Any]) -> str:
+    if not config["examples"]:
+        return ""
+    return "Examples:\n" + "\n\n".join(f"Input: {given}\nAnswer: {answer}" for given, answer in config["examples"].items())
 
 
 def _summary(config: Mapping[str, Any], ask: Ask, connection: str) -> dict[str, Any]:

@@ -100,6 +100,10 @@ class Stop:
 Outcome = Done | Park | Stop
 
 
+class OverBudget(Exception):
+    """What calls have cost is as much as they may: a person has to say whether to go on."""
+
+
 class StepError(Exception):
     """The step failed, in words for the person who built it.
 
@@ -181,8 +185,12 @@ class Context(Protocol):
     async def admit(self, key: str, per_minute: int) -> None:
         """Wait until one more call of this kind is within the rate that all workers share. 0 admits at once."""
 
-    def answered(self, response: Any) -> None:
-        """What the open attempt was answered, kept when the next one begins."""
+    def answered(self, response: Any, **spent: Any) -> None:
+        """What the open attempt was answered and what it cost (`cost`, `tokens_in`, `tokens_out`), kept when the next one
+        begins. `outcome` and `error` where it failed, and another attempt follows."""
+
+    async def check_budget(self) -> None:
+        """Raise OverBudget when the run's or the day's budget is used up, unless a person said to go on."""
 
     async def people(self, name: str) -> list[Person]:
         """Those whom `@account` or `team:name` means. Raises StepError."""

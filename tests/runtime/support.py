@@ -71,8 +71,11 @@ class MemoryContext:
     async def admit(self, key: str, per_minute: int) -> None:
         self.admitted.append((key, per_minute))
 
-    def answered(self, response: Any) -> None:
-        self.answers.append(response)
+    def answered(self, response: Any, **spent: Any) -> None:
+        self.answers.append((response, spent) if spent else response)
+
+    async def check_budget(self) -> None:
+        pass
 
     async def people(self, name: str) -> list[Person]:
         return self.named[name]

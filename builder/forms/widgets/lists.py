@@ -71,4 +71,9 @@ class Labels(Pairs):
     words = ("Label", "What belongs to it", "Add label")
 
 
-WIDGETS = (Lines(), Addresses(), Expressions(), Pairs(), Labels())
+class Examples(Pairs):
+    kind, templates = "examples", False
+    words = ("Input", "Answer", "Add example")
+
+
+WIDGETS = (Lines(), Addresses(), Expressions(), Pairs(), Labels(), Examples())
