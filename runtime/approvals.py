@@ -82,6 +82,7 @@ def decide(
         return DecisionOutcome("sign_in")
     if answer == "approve" and user is not None and approval.rules.get("starter") == user.pk:
         return DecisionOutcome("own")
+    hit("decision.before")
     waits.lock(approval.run_id)
     wait = Wait.objects.filter(pk=approval.pk).first()
     if wait is None:
@@ -96,6 +97,7 @@ def decide(
     )  # fmt: skip
     _note(wait, decision)
     hit("decision.inside")
+    transaction.on_commit(lambda: hit("decision.after"))
     if not _settles(approval, decision):
         if approval.policy == "ordered":
             _next_turn(approval, wait)

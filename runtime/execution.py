@@ -339,6 +339,7 @@ class Execution:
         due = [wait_id for wait_id, parked in self.parked.items() if parked.due_at and parked.due_at <= soon]
         if not due:
             return
+        failpoints.hit("wait.due")
         for kind, *row in await self.commit(*(("due", (self.run.id, wait_id)) for wait_id in due)):
             if kind == "due":
                 failpoints.hit("wait.resolved")

@@ -79,7 +79,9 @@ class LeaseKeeper(threading.Thread):
 
     def _renew(self) -> bool:
         failpoints.hit("renew.before")
-        return self._execute(RENEW, {"lease": self.lease, "worker": self.worker_id})
+        renewed = self._execute(RENEW, {"lease": self.lease, "worker": self.worker_id})
+        failpoints.hit("renew.after")
+        return renewed
 
     def _beat(self) -> bool:
         return self._execute(BEAT, [*self.figures(), self.worker_id])

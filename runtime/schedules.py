@@ -74,6 +74,7 @@ async def fire_due(connection: psycopg.AsyncConnection) -> int:
         cursor = connection.cursor(row_factory=class_row(Due))
         for due in await (await cursor.execute(DUE, [BATCH])).fetchall():
             started += await _fire_alone(connection, due)
+    failpoints.hit("schedule.after")
     if started:  # after the commit, in which it would hold up everybody else's
         await connection.execute("select pg_notify(%s, '')", [CHANNEL])
     return started

@@ -14,6 +14,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from .. import failpoints
 from ..states import AttemptOutcome
 from .backend import Resolve
 from .bodies import MIB, BadEncoding, TooLarge, read_body
@@ -196,6 +197,8 @@ class _Progress:
     async def trace(self, event: str, info: dict[str, Any]) -> None:
         if event == "http11.send_request_headers.started":
             self.sent = True
+        elif event == "http11.send_request_body.complete":
+            failpoints.hit("call.during")
 
 
 def _shown(url: httpx2.URL) -> str:

@@ -230,7 +230,8 @@ def test_many_workers_claim_each_run_once(engine):
     assert sorted(line["run"] for line in engine.ledger()) == runs
 
 
-def test_a_decision_whose_process_dies_inside_did_not_happen(engine):
+@pytest.mark.parametrize("place", ["before", "inside", "after"])
+def test_a_decision_whose_process_dies_happened_with_its_commit_and_not_before(engine, place):
     run = engine.start(engine.publish(approval()))
     engine.worker()
     engine.parked(run)
@@ -241,14 +242,14 @@ from runtime.models import Approval
 question = Approval.objects.get(run_id={run})
 approvals.decide(question, "approve", recipient=question.recipients.first())
 """
-    dead = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"HOLDFAST_FAILPOINT": "decision.inside"}, check=False
-    )
+    env = os.environ | {"HOLDFAST_FAILPOINT": f"decision.{place}"}
+    dead = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=False)
     assert dead.returncode == -9
-    assert engine.state(run) == "open" and not Decision.objects.exists()
     question = Approval.objects.get(run_id=run)
-    assert approvals.decide(question, "reject", recipient=question.recipients.first()).state == "decided"
+    later = approvals.decide(question, "reject", recipient=question.recipients.first()).state
+    assert later == ("already" if place == "after" else "decided")
     engine.ends(run)
+    assert Decision.objects.get().answer == ("approve" if place == "after" else "reject")
 
 
 # What comes while a run has failed

@@ -81,15 +81,16 @@ def test_many_workers_at_once_start_one_run_per_occurrence(database_url, clock):
     assert Run.objects.filter(workflow=workflow).count() == 3
 
 
-def test_a_worker_killed_inside_the_transaction_leaves_nothing_and_the_next_one_fires(database_url, clock):
+@pytest.mark.parametrize(("place", "left"), [("inside", 0), ("after", 1)])
+def test_a_worker_killed_while_it_fires_started_the_run_with_its_commit_and_not_before(database_url, clock, place, left):
     workflow = scheduled()
     clock.advance(hours=1)
     killed = subprocess.run(
-        [sys.executable, "-c", FIRE], env={**os.environ, "HOLDFAST_FAILPOINT": "schedule.inside:1"}, timeout=60
+        [sys.executable, "-c", FIRE], env={**os.environ, "HOLDFAST_FAILPOINT": f"schedule.{place}"}, timeout=60
     )
     assert killed.returncode == -signal.SIGKILL
-    assert not Run.objects.filter(workflow=workflow).exists()
-    assert fire(database_url) == [1]
+    assert Run.objects.filter(workflow=workflow).count() == left
+    assert fire(database_url) == [1 - left]
     assert Run.objects.filter(workflow=workflow).count() == 1
 
 
