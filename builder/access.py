@@ -187,6 +187,8 @@ VIEWS: dict[str, Rule] = {
     "api:list_approvals": SIGNED_IN,
     "api:decide_approval": SIGNED_IN,
     "api:send_signal": OPERATOR,
+    # Help: what each step type and trigger does
+    "palette": SIGNED_IN,
     # The design system on one page
     "gallery": SUPERUSER,
     # Django's admin knows no teams

@@ -24,6 +24,7 @@ from builder.views import (
     keeping,
     mail,
     operations,
+    palette,
     overview,
     runs,
     samples,
@@ -61,5 +62,6 @@ urlpatterns = [
     *account.urlpatterns,
     *teams.urlpatterns,
     *audit.urlpatterns,
+    *palette.urlpatterns,
     path("gallery/", gallery.gallery, name="gallery"),
 ]

@@ -1,0 +1,115 @@
+"""The palette as a page: every step type and trigger kind, told from its own model and its module's first words."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
+
+from .editing.kinds import new_step
+from .fields import ConfigField
+from .forms.plain import to_text
+from .forms.setup import specs_of
+from .forms.words import word_for
+
+KINDS = {
+    "text": "text, may hold {{ }}", "long_text": "text, may hold {{ }}", "string": "text", "prose": "text",
+    "integer": "whole number", "number": "number", "boolean": "yes or no", "choice": "choice", "duration": "duration, such as 2h",
+    "expression": "expression", "json": "any value, may hold {{ }}", "values": "values, may hold {{ }}", "pairs": "names and values",
+    "addresses": "list, may hold {{ }}", "strings": "list", "connection": "connection", "schema": "fields of the result",
+    "labels": "labels", "examples": "inputs and answers", "form_fields": "form fields", "flow": "flow", "expressions": "expressions",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str
+    title: str
+    kind: str
+    text: str
+    needed: bool
+    usual: str
+    choices: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One type. `example` is what is inserted when it is pasted in the builder; a trigger's is its part of a definition."""
+
+    type: str
+    label: str
+    summary: str
+    about: tuple[str, ...]
+    example: str
+    settings: tuple[Setting, ...]
+    traits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    name: str
+    entries: tuple[Entry, ...]
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """Triggers first, then the steps by category, in the order of the picker."""
+    by_category: dict[str, list[Entry]] = {}
+    for kind in step_types().values():
+        by_category.setdefault(kind.category, []).append(_entry(kind, new_step(kind.type, set()), _traits(kind)))
+    triggers = tuple(_entry(kind, _trigger(kind), ()) for kind in trigger_kinds().values())
+    return Section("Triggers", triggers), *(Section(name, tuple(entries)) for name, entries in by_category.items())
+
+
+def _entry(kind: Any, example: dict[str, Any], traits: tuple[str, ...]) -> Entry:
+    shown = json.dumps(example, indent=2, ensure_ascii=False)
+    settings = tuple(_setting(name, spec) for name, spec in specs_of(kind.Config))
+    return Entry(kind.type, kind.label, kind.summary, _about(kind), shown, settings, traits)
+
+
+def _about(kind: Any) -> tuple[str, ...]:
+    """The paragraphs of the module's docstring; its first line begins with the type's name, which stands above."""
+    text = inspect.getdoc(sys.modules[type(kind).__module__]) or ""
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    return tuple(part for part in paragraphs if part)
+
+
+def _traits(kind: Any) -> tuple[str, ...]:
+    traits = []
+    if kind.outside:
+        traits.append("Calls the outside: it has attempts, retries, a time-out and a rule for interruptions, on its Safety tab.")
+    if kind.children == "branches":
+        traits.append("Holds lanes of steps.")
+    if kind.children == "steps":
+        traits.append("Holds steps.")
+    return tuple(traits)
+
+
+def _trigger(kind: Any) -> dict[str, Any]:
+    return {"id": kind.type, "type": kind.type, "config": kind.example or _least(kind.Config)}
+
+
+def _least(model: type[BaseModel]) -> dict[str, Any]:
+    """A config that works with as little as possible."""
+    try:
+        model.model_validate({})
+        return {}
+    except ValidationError:
+        return {info.alias or name: (info.examples or [""])[0] for name, info in model.model_fields.items() if info.is_required()}
+
+
+def _setting(name: str, spec: ConfigField) -> Setting:
+    short = name.rpartition(".")[2]
+    usual = "" if spec.default in (None, "", [], {}) or isinstance(spec.default, BaseModel) else to_text(spec.default)
+    if spec.kind == "choice":
+        usual = word_for(spec.default, short) if spec.default is not None else ""
+    choices = tuple((str(one), word_for(one, short)) for one in spec.choices)
+    return Setting(name, spec.title, KINDS.get(spec.kind, spec.kind), spec.description, spec.required, usual, choices)
