@@ -116,8 +116,8 @@ def overwrite(
     user: AbstractBaseUser | None = None,
     key: str = "",
 ) -> Saved:
-    """Apply an operation to the older revision that it was made on, and put that on top of `revision`, which must be the
-    newest: what came between goes, and undo brings it back. Raises StaleRevision, EditError."""
+    """Apply an operation to the older revision that it was made on, and put that on top of `revision`, which must be
+    the newest: what came between goes, and undo brings it back. Raises StaleRevision, EditError."""
     load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
@@ -202,7 +202,7 @@ def _known(draft: Draft, key: str) -> Revision | None:
 
 
 def _again(draft: Draft, made: Revision) -> Saved:
-    """The answer to an edit that was saved already, and whose answer got lost: from what was before it to what is now."""
+    """The answer to an edit that was saved already and whose answer got lost: from what was before it to what is now."""
     before = _revision(draft, made.number - 1)
     return Saved(draft, before.definition if before else draft.definition, made.number - 1, made.label)
 

@@ -27,8 +27,9 @@ _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`line` is the small text under the name, `mark` "New" or "Edited", `problem` the first of its problems, `retries` how
-    often it is tried where that was said, `inside` how many steps it holds, `troubles` how many of these have a problem."""
+    """`line` is the small text under the name, `mark` "New" or "Edited", `problem` the first of its problems,
+    `retries` how often it is tried where that was said, `inside` how many steps it holds, `troubles` how many of these
+    have a problem."""
 
     id: str
     type: str

@@ -19,8 +19,9 @@ Fix = dict[str, Any]
 def with_fix(problem: Problem, definition: dict[str, Any]) -> Problem:
     """With `fix` as `{"label", "operation"}` where there is one. A reference that is written wrongly brings its own."""
     if problem.fix:
-        operation = {"op": "repair", "owner": problem.step, "field": problem.field}
-        return replace(problem, fix={**problem.fix, "operation": operation | {k: problem.fix[k] for k in ("old", "new")}})
+        written = {name: problem.fix[name] for name in ("old", "new")}
+        operation = {"op": "repair", "owner": problem.step, "field": problem.field, **written}
+        return replace(problem, fix={**problem.fix, "operation": operation})
     step = find(definition, problem.step)
     fix = _of_step(problem, step) if step else _of_trigger(problem, definition)
     return replace(problem, fix=fix) if fix else problem

@@ -16,13 +16,21 @@ from .fields import config_fields
 
 def missing_connections(definition: dict[str, Any], known: Collection[str]) -> Iterator[Problem]:
     """Warnings: the connection can still be made before the first run."""
-    for kinds, owners in ((trigger_kinds(), definition.get("triggers") or []), (step_types(), walk(definition.get("steps") or []))):
-        for owner in owners:
-            kind = kinds.get(owner["type"])
-            for field, name in _named(owner.get("config"), kind.Config, "config") if kind else ():
-                if name not in known:
-                    words = f"This team has no connection “{name}”. Choose another one, or make it under Connections."
-                    yield Problem(owner["id"], field, words, warning=True)
+    for owner, model in _owners(definition):
+        for field, name in _named(owner.get("config"), model, "config"):
+            if name not in known:
+                words = f"This team has no connection “{name}”. Choose another one, or make it under Connections."
+                yield Problem(owner["id"], field, words, warning=True)
+
+
+def _owners(definition: dict[str, Any]) -> Iterator[tuple[dict[str, Any], type[BaseModel]]]:
+    """Triggers and steps of a known kind, with the model of their config."""
+    for trigger in definition.get("triggers") or []:
+        if kind := trigger_kinds().get(trigger["type"]):
+            yield trigger, kind.Config
+    for step in walk(definition.get("steps") or []):
+        if type_ := step_types().get(step["type"]):
+            yield step, type_.Config
 
 
 def _named(config: Any, model: type[BaseModel], place: str) -> Iterator[tuple[str, str]]:

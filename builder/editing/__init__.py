@@ -1,8 +1,8 @@
 """Editing, without storage and without a screen: a definition and an operation give a new definition.
 
 `apply` is the only way in. An operation is JSON, `{"op": "insert", "type": "delay", "place": {...}}`; the functions
-that answer to each `op` stand in `groups`, `steps`, `kinds`, `lanes`, `triggers`, `settings` and `repair`, and say what keys
-they read.
+that answer to each `op` stand in `groups`, `steps`, `kinds`, `lanes`, `triggers`, `settings` and `repair`, and say what
+keys they read.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def new_step(type_: str, taken: set[str], name: str = "") -> dict[str, Any]:
 
 
 def replace_type(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """`step`, `type`: the step becomes one of another kind. Its id, name and note stay, and what both kinds know: fields
-    of the same name whose values are good for the new kind, the steps inside, what to do when it fails."""
+    """`step`, `type`: the step becomes one of another kind. Its id, name and note stay, and what both kinds know:
+    fields of the same name whose values are good for the new kind, the steps inside, what to do when it fails."""
     draft, kind = copied(definition), kind_of(operation["type"])
     place = place_of(draft, operation["step"])
     steps = sequence(draft, place)

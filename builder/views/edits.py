@@ -1,5 +1,5 @@
-"""Every change of a draft from the builder's page: edits, undo and redo; what happens when two people change one draft; and
-how a page learns of what others did."""
+"""Every change of a draft from the builder's page: edits, undo and redo; what happens when two people change one draft;
+and how a page learns of what others did."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def redo(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def status(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asked for while the page is open: 204 while the draft is where the page has it or knows it to be (`known`), otherwise
-    a notice of who moved it, and how."""
+    """Asked for while the page is open: 204 while the draft is where the page has it or knows it to be (`known`),
+    otherwise a notice of who moved it, and how."""
     seen = _revision(request.GET)
     now = drafts.revision_of(workflows_for(request.user).filter(pk=pk))
     if now is not None and now <= max(seen, _revision(request.GET, "known")):
@@ -188,8 +188,8 @@ def _refused(message: str) -> HttpResponse:
 def _stale(
     request: HttpRequest, workflow: Workflow, stale: StaleRevision, made_on: int, operation: Operation | None
 ) -> HttpResponse:
-    """Who was faster, what they changed, and what becomes of the edit that came too late; the page keeps that one. Undo and
-    redo have no operation of their own: on another draft they would mean something else."""
+    """Who was faster, what they changed, and what becomes of the edit that came too late; the page keeps that one. Undo
+    and redo have no operation of their own: on another draft they would mean something else."""
     context = {"workflow": workflow, "made_on": made_on, **_since(stale.draft, made_on)}
     if operation is not None:
         context |= _told(operation, drafts.at_revision(stale.draft, made_on), stale.draft.definition)
@@ -197,8 +197,8 @@ def _stale(
 
 
 def _told(operation: Operation, seen: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
-    """`mine` names the edit, `wrong` says why it cannot be applied to what stands now; it can win over that only while what
-    it was made on is kept."""
+    """`mine` names the edit, `wrong` says why it cannot be applied to what stands now; it can win over that only while
+    what it was made on is kept."""
     context: dict[str, Any] = {"mine": "Your last edit"}
     try:
         if seen is not None:

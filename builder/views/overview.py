@@ -19,7 +19,8 @@ LONGEST = 200
 def fold_step(request: HttpRequest, pk: int) -> HttpResponse:
     """`step`, and `folded` (yes or no): for this person alone."""
     workflow = get_workflow(request.user, pk)
-    fold(workflow, request.user, request.POST.get("step", "")[:64].replace("\x00", ""), away=request.POST.get("folded") == "yes")
+    step, away = request.POST.get("step", "")[:64].replace("\x00", ""), request.POST.get("folded") == "yes"
+    fold(workflow, request.user, step, away=away)
     return HttpResponse(status=204)
 
 

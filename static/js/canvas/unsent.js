@@ -4,8 +4,10 @@ import { board } from "hf/canvas/board";
 const place = () => `holdfast/unsent/${board().dataset.flow}`;
 
 export function keep(queue) {
-  if (queue.length) sessionStorage.setItem(place(), JSON.stringify(queue));
-  else sessionStorage.removeItem(place());
+  try {
+    if (queue.length) sessionStorage.setItem(place(), JSON.stringify(queue));
+    else sessionStorage.removeItem(place());
+  } catch { /* too much for the tab's memory: it waits in the page alone */ }
 }
 
 export function kept() {
