@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from runtime.models import Attempt, Run, StepResult
+from runtime.models import Attempt, Frame, Run, StepResult
 from runtime.paths import step_of
 
 from .errors import Refused
@@ -25,27 +24,32 @@ def steps_of(run: Run, cursor: str | None, limit: int) -> tuple[list[dict[str, A
         rows = rows.filter(pk__gt=(run.pk, *_read_cursor(cursor)))
     found = list(rows.order_by("pk")[: limit + 1])
     results, more = found[:limit], len(found) > limit
-    attempts = _attempts(run, {result.path for result in results})
+    attempts = _attempts(run, results)
     steps = [_finished(result, attempts.get((result.path, result.take), [])) for result in results]
     if more:
         return steps, _write_cursor(results[-1])
     return steps + _in_flight(run), None
 
 
-def _attempts(run: Run, paths: Iterable[str]) -> dict[Place, list[Attempt]]:
+def _attempts(run: Run, results: list[StepResult]) -> dict[Place, list[Attempt]]:
+    """Found by scope, which leads the key, so that a page of a long run reads no other page's."""
+    scopes, paths = {result.scope for result in results}, {result.path for result in results}
     found: dict[Place, list[Attempt]] = defaultdict(list)
-    for attempt in Attempt.objects.filter(run_id=run.pk, path__in=paths).order_by("n"):
+    for attempt in Attempt.objects.filter(run_id=run.pk, scope__in=scopes, path__in=paths).order_by("n"):
         found[attempt.path, attempt.take].append(attempt)
     return found
 
 
 def _in_flight(run: Run) -> list[dict[str, Any]]:
-    """Bounded by how many lanes and iterations a run has open, not by its length."""
+    """Bounded by how many lanes and iterations a run has open, not by its length: its frames name the scopes."""
+    scopes = {""}
+    for path, indexes in Frame.objects.filter(run_id=run.pk, kind="loop").values_list("path", "open"):
+        scopes |= {f"{path}[{index}]" for index in indexes}
     result = StepResult.objects.filter(
         run_id=run.pk, scope=OuterRef("scope"), path=OuterRef("path"), take=OuterRef("take")
     )
     found: dict[Place, list[Attempt]] = defaultdict(list)
-    for attempt in Attempt.objects.filter(~Exists(result), run_id=run.pk).order_by("started_at", "n"):
+    for attempt in Attempt.objects.filter(~Exists(result), run_id=run.pk, scope__in=scopes).order_by("started_at", "n"):
         found[attempt.path, attempt.take].append(attempt)
     return [_unfinished(path, take, attempts) for (path, take), attempts in found.items()]
 
