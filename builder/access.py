@@ -112,6 +112,8 @@ VIEWS: dict[str, Rule] = {
     "operations": OPERATOR,
     "operations_requeue": OPERATOR,
     "waits": OPERATOR,
+    "alerts": OPERATOR,
+    "alert_delete": OPERATOR,
     "sent_mail": OPERATOR,
     "mail": OPERATOR,
     "mail_body": OPERATOR,

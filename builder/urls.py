@@ -8,6 +8,7 @@ from django.views.generic import RedirectView
 
 from builder.views import (
     account,
+    alerts,
     api,
     approvals,
     audit,
@@ -57,6 +58,7 @@ urlpatterns = [
     *inbox.urlpatterns,
     *approvals.urlpatterns,
     *operations.urlpatterns,
+    *alerts.urlpatterns,
     *mail.urlpatterns,
     *connections.urlpatterns,
     *account.urlpatterns,

@@ -65,6 +65,16 @@ class JobState(StrEnum):
     STOPPED = "stopped"
 
 
+class AlertKind(StrEnum):
+    OLDEST = "oldest"
+    FAILED = "failed"
+    STUCK = "stuck"
+    OVERDUE = "overdue"
+    SILENT = "silent"
+    OUTBOX = "outbox"
+    COST = "cost"
+
+
 UNFINISHED = (RunState.OPEN, RunState.ATTENTION)
 FINISHED = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 

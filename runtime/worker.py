@@ -21,6 +21,7 @@ import psycopg
 from django.conf import settings
 
 from . import credentials
+from .alerts import look
 from .asking import ask_again
 from .claiming import Claiming, set_within
 from .clock import CLOCK_SQL, WorkerClock
@@ -47,6 +48,7 @@ LAST_WORDS_SECONDS = 2.0
 """How long the end of a worker waits for a database that is away. What it could not write is found by its leases' end."""
 RETENTION_SECONDS = 60.0
 FORGET_SECONDS = 3600.0
+ALERT_SECONDS = 5.0
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
@@ -110,7 +112,7 @@ class Worker:
         if self.wards is None:
             return own
         return [*own, self.watching.listen, self.housekeeping.run, self.wards.run, self._post, self._fire, self._follow,
-                self._ask_again, self._retire, self._work_off]
+                self._ask_again, self._retire, self._work_off, self._alert]
 
     async def _claim(self) -> None:
         await (self.claiming.run_share(*self.share) if self.share else self.claiming.run())
@@ -222,6 +224,13 @@ class Worker:
                 await asyncio.to_thread(forget)
             if self.stopping() or not (await self.query(JOBS_LEFT, []))[0][0] or not await asyncio.to_thread(work_off, self.stopping):
                 await asyncio.sleep(1)
+
+    async def _alert(self) -> None:
+        """Look at the alert rules, if there are any."""
+        while True:
+            if not self.stopping() and (await self.query("select exists (select from alert)", []))[0][0]:
+                await asyncio.to_thread(look)
+            await asyncio.sleep(ALERT_SECONDS)
 
     async def _fire(self) -> None:
         """Start scheduled runs."""

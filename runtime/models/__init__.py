@@ -1,6 +1,7 @@
 """The tables of the runtime, one file per subject."""
 
 from .act import Act
+from .alert import Alert
 from .audit import AuditEntry
 from .credential import Credential
 from .job import Job, JobPart
@@ -15,7 +16,7 @@ from .worker import JournalMark, Worker
 from .workflow import Version, Workflow
 
 __all__ = [
-    "Act", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
+    "Act", "Alert", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
     "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run",
     "RunEnd", "Signal", "StepResult",
     "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",

@@ -91,7 +91,7 @@ def _belongings(team: Team) -> dict[str, Any]:
         "pk": run.workflow_id, "workflow_id": run.workflow_id, "version_id": run.version_id, "number": 7,
         "run_id": run.pk, "wait_id": wait.pk, "approval_id": approval.pk, "team_id": team.pk, "user_id": member.pk,
         "token_id": token.pk, "credential_id": credential.pk, "message_id": mail.pk, "mail_id": mail.pk,
-        "job_id": 1, "filter_id": 1, "step_id": "qualify", "path": "reply", "rest": "nothing", "token": "no-such-token-012345", "signature": "no",
+        "job_id": 1, "filter_id": 1, "alert_id": 1, "step_id": "qualify", "path": "reply", "rest": "nothing", "token": "no-such-token-012345", "signature": "no",
         # Django's admin
         "object_id": run.pk, "id": member.pk, "app_label": "auth", "content_type_id": 1, "url": "nothing",
     }  # fmt: skip

@@ -1,11 +1,11 @@
-"""Bulk acts by real workers, one of which dies in the middle: every run has one turn."""
+"""Bulk acts and alerts by real workers; one dies in the middle of an act: every run has one turn."""
 
 from __future__ import annotations
 
 from django.contrib.auth import get_user_model
 
 from runtime import jobs
-from runtime.models import AuditEntry, Job
+from runtime.models import Alert, AuditEntry, Job, OutboxMessage
 from tests.runtime.engine import eventually
 
 
@@ -29,3 +29,12 @@ def test_a_bulk_requeue_survives_its_worker(engine, monkeypatch):
         engine.ends(run)
     assert Job.objects.get().changed == len(runs)
     assert AuditEntry.objects.filter(action="requeue").count() == len(runs) == len(engine.ledger())
+
+
+def test_workers_look_at_the_alert_rules_and_tell_once(engine):
+    Alert.objects.create(kind="silent", threshold=99, address="ops@example.com")
+    for _ in range(2):
+        engine.worker()
+    eventually(lambda: OutboxMessage.objects.filter(recipient="ops@example.com").exists())
+    looked = Alert.objects.get().looked_at
+    assert looked and OutboxMessage.objects.count() == 1 and Alert.objects.get().firing_since

@@ -1,0 +1,133 @@
+"""Looks at the alert rules, and tells by mail when one begins to be true, again after its quiet time, and when it ends.
+
+One worker at a time looks at a rule: its row is locked, and what it finds is committed together with the mail.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import close_old_connections, connection, connections, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from .models import Alert, OutboxMessage
+from .states import AlertKind
+
+LOOK_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`sql` gives the value for `%(team)s`; `below` says that less than the threshold is bad. Only `everywhere` does not
+    depend on a team."""
+
+    label: str
+    unit: str
+    sql: str
+    everywhere: bool = False
+    below: bool = False
+
+
+OF_TEAM = "(%(team)s::bigint is null or workflow_id in (select id from workflow where team_id = %(team)s))"
+
+# Every query reads by an index, or no more than the latest runs.
+RULES = {
+    AlertKind.OLDEST: Rule("A run that goes on has not ended for", "minutes", f"""
+        select coalesce(extract(epoch from holdfast_now() - min(created_at)) / 60, 0) from (
+            select r.created_at from dispatch d join run r on r.id = d.run_id
+            where d.state <> 'waiting' and not r.test and {OF_TEAM} order by d.run_id limit 1) r"""),
+    AlertKind.FAILED: Rule("Runs that failed in the last hour", "runs", f"""
+        select count(*) from (select ended_at from run where state = 'failed' and not test and {OF_TEAM} order by id desc limit 2000) r
+        where ended_at > (select holdfast_now() - interval '1 hour')"""),
+    AlertKind.STUCK: Rule("Runs that need a person, or that nobody takes for a minute", "runs", f"""
+        select (select count(*) from (select from run where state = 'attention' and not test and {OF_TEAM} limit 1000) a)
+             + (select count(*) from (
+                    select from dispatch d join run r on r.id = d.run_id where d.token is null and r.state = 'open'
+                    and d.due_at < (select holdfast_now() - interval '1 minute') and {OF_TEAM} limit 1000) d)"""),
+    AlertKind.OVERDUE: Rule("A wait is late by", "minutes", f"""
+        select coalesce(extract(epoch from holdfast_now() - min(due_at)) / 60, 0) from (
+            select w.due_at from wait w join run r on r.id = w.run_id
+            where w.state = 'open' and w.due_at < (select holdfast_now()) and {OF_TEAM} order by w.due_at limit 1) w"""),
+    AlertKind.SILENT: Rule("Worker processes that beat are fewer than", "workers", """
+        select count(*) from worker where ended_at is null and beat_at > clock_timestamp() - interval '30 seconds'""",
+        everywhere=True, below=True),
+    AlertKind.OUTBOX: Rule("A mail has not gone out for", "minutes", """
+        select coalesce(extract(epoch from holdfast_now() - min(created_at)) / 60, 0) from outbox
+        where state in ('queued', 'sending')""", everywhere=True),
+    AlertKind.COST: Rule("Runs of the last 24 hours cost", "US dollars", f"""
+        select coalesce(sum(cost), 0) from (
+            select cost, created_at from run where {OF_TEAM} order by id desc limit 20000) r
+        where created_at > (select holdfast_now() - interval '24 hours')"""),
+}  # fmt: skip
+
+
+def look() -> int:
+    """Look at the rules whose turn it is. Returns how many mails were written. For a thread of its own."""
+    close_old_connections()
+    try:
+        told = 0
+        while (found := _look_at_one()) is not None:
+            told += found
+        return told
+    finally:
+        connections.close_all()
+
+
+@transaction.atomic
+def _look_at_one() -> int | None:
+    now = timezone.now()
+    due = Q(looked_at__isnull=True) | Q(looked_at__lt=now - timedelta(seconds=LOOK_SECONDS))
+    alert = Alert.objects.filter(due).select_for_update(skip_locked=True).order_by("pk").first()
+    if alert is None:
+        return None
+    rule = RULES[AlertKind(alert.kind)]
+    alert.value, alert.looked_at = value_of(alert), now
+    bad = alert.value < alert.threshold if rule.below else alert.value > alert.threshold
+    told = 0
+    if bad and (alert.told_at is None or alert.firing_since is None or _quiet_is_over(alert, now)):
+        told = _tell(alert, again=alert.firing_since is not None)
+        alert.firing_since, alert.told_at = alert.firing_since or now, now
+    elif not bad and alert.firing_since is not None:
+        told = _tell(alert, resolved=True)
+        alert.firing_since = None
+    alert.save(update_fields=["value", "looked_at", "firing_since", "told_at"])
+    return told
+
+
+def value_of(alert: Alert) -> float:
+    with connection.cursor() as cursor:
+        cursor.execute(RULES[AlertKind(alert.kind)].sql, {"team": alert.team_id})
+        return float(cursor.fetchone()[0])
+
+
+def _quiet_is_over(alert: Alert, now: Any) -> bool:
+    return (now - alert.told_at).total_seconds() >= 60 * alert.quiet_minutes
+
+
+def words(alert: Alert) -> str:
+    rule = RULES[AlertKind(alert.kind)]
+    where = f" in {alert.team}" if alert.team_id else ""
+    return f"{rule.label}{where}: {number(alert.value or 0)} {rule.unit}, {'at least' if rule.below else 'at most'} {number(alert.threshold)} is well"
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:,.2f}"
+
+
+def _tell(alert: Alert, *, again: bool = False, resolved: bool = False) -> int:
+    what = RULES[AlertKind(alert.kind)].label
+    subject = f"{'Resolved' if resolved else 'Still so' if again else 'Alert'}: {what[:1].lower()}{what[1:]}"
+    text = f"{words(alert)}.\n\n{settings.HOLDFAST_PUBLIC_URL}/operations/"
+    if not resolved:
+        text += f"\n\nYou are told again after {alert.quiet_minutes} minutes, and when it is over."
+    host = settings.HOLDFAST_PUBLIC_URL.partition("://")[2].partition("/")[0].partition(":")[0]
+    OutboxMessage.objects.create(
+        kind="email", recipient=alert.address, message_id=f"<alert-{alert.pk}-{uuid.uuid4().hex[:16]}@{host}>",
+        payload={"to": [alert.address], "subject": subject, "text": text},
+    )  # fmt: skip
+    return 1

@@ -1,0 +1,103 @@
+"""Alert rules: told when it begins, again after the quiet time, and when it is over; once, whoever looks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from runtime import alerts
+from runtime.models import Alert, AuditEntry, OutboxMessage, Run, Worker
+from runtime.states import AlertKind
+from tests.builder import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def one_connection(monkeypatch):
+    monkeypatch.setattr(alerts, "close_old_connections", lambda: None)
+    monkeypatch.setattr(alerts.connections, "close_all", lambda: None)
+
+
+def rule(kind: str, threshold: float, **more) -> Alert:
+    return Alert.objects.create(kind=kind, threshold=threshold, address="ops@example.com", **more)
+
+
+def subjects() -> list[str]:
+    return [mail.payload["subject"] for mail in OutboxMessage.objects.filter(recipient="ops@example.com").order_by("pk")]
+
+
+def later(**how_far) -> None:
+    """The rules were looked at that long ago."""
+    for alert in Alert.objects.all():
+        for name in ("looked_at", "told_at", "firing_since"):
+            if moment := getattr(alert, name):
+                setattr(alert, name, moment - timedelta(**how_far))
+        alert.save()
+
+
+def test_told_at_the_beginning_after_the_quiet_time_and_at_the_end():
+    alert = rule("silent", 1, quiet_minutes=60)
+    assert alerts.look() == 1 and alerts.look() == 0
+    later(minutes=30)
+    assert alerts.look() == 0, "quiet"
+    later(minutes=31)
+    assert alerts.look() == 1
+    factories.worker()
+    later(minutes=1)
+    assert alerts.look() == 1
+    later(minutes=1)
+    assert alerts.look() == 0
+    assert [subject.partition(":")[0] for subject in subjects()] == ["Alert", "Still so", "Resolved"]
+    Worker.objects.all().delete()
+    later(minutes=1)
+    assert alerts.look() == 1, "it is new"
+    alert.refresh_from_db()
+    assert alert.firing_since and alert.value == 0
+
+
+def test_every_rule_sees_what_it_is_about(monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=30))
+    version, other = factories.version(), factories.version(of=factories.team("Finance"))
+    for kind in AlertKind:
+        assert alerts.value_of(Alert(kind=kind, threshold=0)) == 0, kind
+    run = factories.run(version, dispatch="claimed", cost="2.5")
+    factories.run(version, state="failed", ended=60)
+    factories.run(version, state="attention")
+    factories.run(version, dispatch="ready")
+    factories.wait(run, "x", "timer", 0, due=600)
+    factories.mail(run, created_at=timezone.now() - timedelta(minutes=7))
+    factories.worker()
+    expected = {"oldest": 30, "failed": 1, "stuck": 2, "overdue": 20, "silent": 1, "outbox": 7, "cost": 2.5}
+    assert {kind: round(alerts.value_of(Alert(kind=kind, threshold=0)), 1) for kind in expected} == pytest.approx(expected, abs=0.2)
+    ours = {kind: alerts.value_of(Alert(kind=kind, threshold=0, team=version.workflow.team)) for kind in expected}
+    assert round(ours["oldest"]) == 30 and ours["failed"] == 1
+    for kind in ("oldest", "failed", "stuck", "overdue", "cost"):
+        assert alerts.value_of(Alert(kind=kind, threshold=0, team=other.workflow.team)) == 0, kind
+
+
+def test_rules_are_made_and_removed_by_operators(client):
+    person = factories.user("operator")
+    client.force_login(person)
+    form = {"kind": "failed", "threshold": "3", "team": factories.team().pk, "address": "ops@example.com", "quiet_minutes": "30"}
+    assert client.post(reverse("alerts"), form).status_code == 302
+    alert = Alert.objects.get()
+    assert (alert.threshold, alert.team, alert.created_by) == (3, factories.team(), person)
+    assert "Runs that failed in the last hour" in client.get(reverse("alerts")).content.decode()
+    for wrong in ({"kind": "silent"}, {"threshold": "-1"}, {"address": "nobody"}, {"team": ""}, {"team": factories.team("Finance").pk}):
+        assert client.post(reverse("alerts"), form | wrong).status_code == 422, wrong
+    client.force_login(factories.user("operator", of=factories.team("Finance")))
+    assert client.post(reverse("alert_delete", args=[alert.pk])).status_code == 404
+    client.force_login(person)
+    client.post(reverse("alert_delete", args=[alert.pk]))
+    assert not Alert.objects.exists() and set(AuditEntry.objects.values_list("action", flat=True)) == {"alert_add", "alert_remove"}
+
+
+def test_workers_and_mails_are_the_installations_affair(client):
+    client.force_login(factories.user(None, is_superuser=True))
+    client.post(reverse("alerts"), {"kind": "silent", "threshold": "1", "team": factories.team().pk, "address": "a@example.com", "quiet_minutes": "5"})
+    assert Alert.objects.get().team is None
+    assert Run.objects.count() == 0
