@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.forms.conditions import COMPARISONS, Rule, RuleError, Rules, compose, decompose
+from builder.forms.conditions import ALONE, COMPARISONS, Rule, RuleError, Rules, compose, decompose
 from builder.forms.outline import OutlineError, Row, rows, value_of
 from builder.forms.plain import from_text, to_text
 from runtime.expressions import compile
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,15 @@ def test_an_expression_becomes_a_rule_and_back(expression, rules):
     assert compose(found) == expression
 
 
+@pytest.mark.parametrize("comparison", COMPARISONS)
+def test_every_comparison_comes_back_alone_in_a_group_and_with_data_on_its_right(comparison):
+    for right in ("x", "{{ trigger.body.b }}"):
+        rule = Rule("trigger.body.a", comparison, "" if comparison in ALONE else right)
+        rules = Rules("any", (rule, Rules("all", (rule, Rule("trigger.body.c", "true")))))
+        assert decompose(compose(Rules("all", (rule,)))) == Rules("all", (rule,))
+        assert decompose(compose(rules)) == rules
+
+
 def test_all_any_and_groups():
     found = decompose("trigger.a > 1 && (trigger.b == 2 || trigger.c == 3)")
     assert found.match == "all" and found.items[1] == Rules("any", (Rule("trigger.b", "==", "2"), Rule("trigger.c", "==", "3")))
@@ -60,6 +70,7 @@ LEFT = st.sampled_from(["trigger.body.email", "steps.qualify.output.score", 'tri
 RULES = st.lists(st.builds(Rule, LEFT, st.sampled_from(sorted(COMPARISONS)), st.text(max_size=10) | st.integers().map(str)), min_size=1, max_size=4)
 
 
+@examples(100)
 @given(match=st.sampled_from(["all", "any"]), items=RULES)
 def test_composed_rules_compile_and_come_back_meaning_the_same(match, items):
     try:
@@ -78,12 +89,14 @@ JSON = st.recursive(
 )
 
 
+@examples(100)
 @given(value=JSON)
 def test_a_value_survives_being_shown_as_text(value):
     back = from_text(to_text(value))
     assert back == value and type(back) is type(value)
 
 
+@examples(100)
 @given(value=st.dictionaries(st.text(min_size=1, max_size=5).filter(lambda key: key == key.strip()), JSON, max_size=4))
 def test_a_group_survives_being_shown_as_an_outline(value):
     assert value_of(rows(value)) == value

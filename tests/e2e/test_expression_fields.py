@@ -129,3 +129,32 @@ def test_json_is_painted_and_axe_finds_nothing_while_suggestions_are_open(builde
     found = Axe().run(builder.page, options={"preload": False}).response["violations"]
     complaints[:] = [one for one in complaints if "inline style" not in one]  # axe's own styles
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_rules_are_put_into_a_group_and_shown_so_again(builder, lead):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Hot lead?")
+    rule = builder.field("branches.0.when")
+    rule.get_by_role("button", name="Add group").click()
+    for number, (path, value) in enumerate((("trigger.body.company", "Halden"), ("trigger.body.email", "halden.example"))):
+        if number:
+            rule.get_by_role("button", name="Add a rule to this group").click()
+        rule.get_by_role("textbox", name="Value to check").last.click()
+        builder.insert_data(path)
+        builder.choose("Comparison", "contains", rule)
+        builder.write(rule.get_by_role("textbox", name="Compare with").last, value)
+    words = rule.locator(".cond__and").all_text_contents()
+    assert words == ["and", "and", "or"]
+    saved = find(definition(lead), "hot_lead")["branches"][0]["when"]
+    assert saved.endswith('&& (trigger.body.company.contains("Halden") || trigger.body.email.contains("halden.example"))')
+    builder.select("Nurture")
+    builder.select("Hot lead?")
+    assert builder.field("branches.0.when").locator(".cond__and").all_text_contents() == words
+    builder.press("any")
+    assert builder.field("branches.0.when").locator(".cond__and").all_text_contents() == ["or", "or", "and"]
+    saved = find(definition(lead), "hot_lead")["branches"][0]["when"]
+    assert '|| (trigger.body.company.contains("Halden") && ' in saved
+    builder.field("branches.0.when").get_by_role("button", name="As expression").click()
+    expect(builder.field("branches.0.when").get_by_label("Expression")).to_have_value(saved)
+    builder.field("branches.0.when").get_by_role("button", name="As rules").click()
+    expect(builder.field("branches.0.when").locator(".cond__row:visible")).to_have_count(4)

@@ -13,7 +13,9 @@ class Rules extends HTMLElement {
   #click = event => {
     const { target } = event;
     if (target.closest("[data-add-rule]")) this.#add("0");
-    if (target.closest("[data-add-group]")) this.#add(String(Date.now() % 1e6));
+    if (target.closest("[data-add-group]")) this.#add(`new-${this.rows.children.length}-${Date.now() % 1e6}`);
+    const into = target.closest("[data-add-into]");
+    if (into) this.#add(into.dataset.addInto, into);
     const match = target.closest("[data-match] button");
     if (match) this.#match(match);
     const mode = target.closest("[data-as]");
@@ -22,12 +24,12 @@ class Rules extends HTMLElement {
     if (remove) this.#remove(remove.closest("[data-row]"));
   };
 
-  #add(group) {
+  /* At the end; or into a group, where its own button stands. */
+  #add(group, place = null) {
     const row = this.querySelector(":scope template").content.firstElementChild.cloneNode(true);
     row.querySelector("input[name=group]").value = group;
     row.classList.toggle("cond__row--in", group !== "0");
-    const last = this.rows.lastElementChild;
-    if (last && group === "0" && last.querySelector("input[name=group]")?.value !== "0") this.rows.append(row);
+    if (place) place.before(row);
     else this.rows.append(row);
     this.#join();
     row.querySelector(".expr, input:not([type=hidden])").focus();
@@ -52,23 +54,28 @@ class Rules extends HTMLElement {
     event.target.closest(".cond__ops").toggleAttribute("data-alone", alone);
   };
 
-  /* The words between the rows; rules of a group are joined by the other word. */
+  /* The words between the rows; rules of a group are joined by the other word, and a group ends with a button for more. */
   #join() {
-    this.querySelectorAll(".cond__and").forEach(word => word.remove());
+    this.querySelectorAll(".cond__and, .cond__more").forEach(part => part.remove());
     const all = this.querySelector("input[name=match]").value !== "any";
-    let before = null;
-    for (const row of [...this.rows.children]) {
-      const group = row.querySelector("input[name=group]").value;
-      if (before !== null) row.before(this.#word(group !== "0" && group === before ? !all : all, row));
-      before = group;
-    }
+    const rows = [...this.rows.children];
+    rows.forEach((row, index) => {
+      const group = groupOf(row);
+      const within = group !== "0" && index > 0 && groupOf(rows[index - 1]) === group;
+      if (index > 0) row.before(word(within ? !all : all, within));
+      if (group !== "0" && !(rows[index + 1] && groupOf(rows[index + 1]) === group)) row.after(this.#more(group, all));
+    });
   }
 
-  #word(all, row) {
-    const word = document.createElement("div");
-    word.className = row.classList.contains("cond__row--in") ? "cond__and cond__and--in" : "cond__and";
-    word.textContent = all ? "and" : "or";
-    return word;
+  #more(group, all) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "btn btn--ghost btn--sm cond__more";
+    button.dataset.addInto = group;
+    button.textContent = all ? "or …" : "and …";
+    button.setAttribute("aria-label", "Add a rule to this group");
+    button.hidden = this.querySelector("[data-add-rule]") === null;
+    return button;
   }
 
   /* The other way to write it is rendered anew, so that it shows what is saved. */
@@ -85,6 +92,15 @@ class Rules extends HTMLElement {
   #tell() {
     this.dispatchEvent(new CustomEvent("field:changed", { bubbles: true }));
   }
+}
+
+const groupOf = row => row.querySelector("input[name=group]").value;
+
+function word(all, within) {
+  const element = document.createElement("div");
+  element.className = within ? "cond__and cond__and--in" : "cond__and";
+  element.textContent = all ? "and" : "or";
+  return element;
 }
 
 customElements.define("hf-rules", Rules);
