@@ -23,11 +23,11 @@ class Metric(NamedTuple):
 METRICS = (
     Metric("holdfast_runs", "Unfinished runs by what they do.", f"""
         select state, count(*) from (select state from dispatch limit {MOST}) d group by state""", ("state",)),
-    Metric("holdfast_runs_attention", "Runs that need a person.", f"""
-        select count(*) from (select from run where state = 'attention' limit {MOST}) r"""),
-    Metric("holdfast_runs_ended_last_hour", "Runs that ended within an hour, among the latest 20,000.", """
-        select state, count(*) from (select state, ended_at from run order by id desc limit 20000) r
-        where ended_at > (select holdfast_now() - interval '1 hour') group by state""", ("state",)),
+    Metric("holdfast_runs_attention", "Runs that need a person; tests are not counted.", f"""
+        select count(*) from (select from run where state = 'attention' and not test limit {MOST}) r"""),
+    Metric("holdfast_runs_ended_last_hour", "Runs that ended within an hour, tests not counted, among the latest 20,000.", """
+        select state, count(*) from (select state, ended_at, test from run order by id desc limit 20000) r
+        where not test and ended_at > (select holdfast_now() - interval '1 hour') group by state""", ("state",)),
     Metric("holdfast_run_oldest_seconds", "Age of the oldest run that is due or in hand.", """
         select coalesce(extract(epoch from holdfast_now() - min(created_at)), 0)::float8
         from (select r.created_at from dispatch d join run r on r.id = d.run_id where d.state <> 'waiting' order by d.run_id limit 1) o"""),

@@ -11,6 +11,7 @@ from django.urls import reverse
 from builder import drafts, operations, samples
 from builder.board import Board
 from builder.flowmaking import make_flow
+from builder.metrics import exposition
 from builder.models import Listener, Pin
 from builder.testshape import up_to, with_pins
 from runtime.definition import check, find, walk
@@ -188,6 +189,7 @@ def test_figures_of_operations_count_live_runs_only():
     assert by_state["failed"] == 1 and by_state["waiting"] == 1
     assert [group.message for group in operations.failing(person)] == ["Boom False"]
     assert [row["number"] for row in operations.waiting(person)] == [1]
+    assert 'holdfast_runs_ended_last_hour{state="failed"} 1\n' in exposition()
 
 
 def test_a_board_knows_its_pins(flow):
