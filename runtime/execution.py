@@ -110,9 +110,14 @@ class Scope:
     def __init__(self, names: dict[str, Any], path: str):
         self.names, self.path = names, path
 
-    def iteration(self, path: str, item: Any, index: int, callbacks: dict[str, str]) -> Scope:
-        """The scope of one iteration: what is seen here, the item, and the addresses of the body's callbacks."""
+    def iteration(
+        self, path: str, item: Any, index: int, callbacks: dict[str, str], last: dict[str, Any] | None = None
+    ) -> Scope:
+        """The scope of one iteration: what is seen here, the item, and the addresses of the body's callbacks; in a while
+        loop what the steps of the iteration before gave."""
         names = {**self.names, "steps": dict(self.names["steps"]), "loop": {"item": item, "index": index}}
+        if last is not None:
+            names["loop"]["last"] = last
         if callbacks:
             run_id = names["run"]["id"]
             own = {step: callback_url(run_id, f"{path}/{below}") for step, below in callbacks.items()}

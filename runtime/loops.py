@@ -10,7 +10,7 @@ from typing import Any
 from .execution import Execution, Group, Scope, StepFailed, Unstorable
 from .expressions import ExpressionError
 from .journal import Row
-from .memory import CHUNK, VALUES, FrameState
+from .memory import CHUNK, GIVEN, VALUES, FrameState
 from .plan import Node
 from .steps.base import StepError
 from .steps.loop import MOST_ITERATIONS
@@ -31,7 +31,8 @@ async def run_loop(
     async def lane() -> None:
         while (index := loop.next()) is not None:
             inner.check()
-            iteration = scope.iteration(f"{path}[{index}]", await loop.item(index), index, node.callbacks)
+            last = await loop.last(index)
+            iteration = scope.iteration(f"{path}[{index}]", await loop.item(index), index, node.callbacks, last)
             if node.condition is not None and not loop.goes_on(iteration):
                 loop.over(index)
                 return
@@ -57,6 +58,7 @@ class _Loop:
         self.again: list[int] = []
         self.items: list[Any] | None = None
         self.chunks: dict[int, list[Any]] = {}
+        self.before: tuple[int, dict[str, Any]] | None = None
 
     async def begin(self) -> None:
         """Find the frame, or evaluate the items and make it."""
@@ -130,6 +132,18 @@ class _Loop:
             self.chunks = {n: rows[0][0]}
         return self.chunks[n][index % CHUNK_SIZE]
 
+    async def last(self, index: int) -> dict[str, Any] | None:
+        """What the steps of the iteration before gave, in a while loop that asks for it: step -> `{"output"}`."""
+        if self.node.condition is None:
+            return None
+        if index == 0 or not self.node.last:
+            return {}
+        if self.before is None or self.before[0] != index - 1:
+            await self.execution.commit()
+            rows = await self.execution.services.query(GIVEN, [self.execution.run.id, f"{self.path}[{index - 1}]"])
+            self.before = index - 1, {step: _given(output, error) for step, output, error in rows}
+        return self.before[1]
+
     def goes_on(self, iteration: Scope) -> bool:
         """Whether a while loop runs this iteration."""
         try:
@@ -146,6 +160,9 @@ class _Loop:
         self.frame.cursor -= 1
 
     def ended(self, index: int, iteration: Scope) -> None:
+        if self.node.last:
+            outside = self.scope.names["steps"]
+            self.before = index, {step: value for step, value in iteration.names["steps"].items() if step not in outside}
         self.frame.open.remove(index)
         self.frame.succeeded += 1
         if self.node.collect is not None:
@@ -182,3 +199,10 @@ class _Loop:
             if collects:  # of negative numbers, the last item first
                 output["errors"] = [value for index, value in reversed(rows) if index < 0]
         return output
+
+
+def _given(output: Any, error: dict[str, Any] | None) -> dict[str, Any]:
+    """A step's result as its iteration saw it."""
+    if error is None:
+        return {"output": output}
+    return {"output": None, "error": {name: value for name, value in error.items() if name != "handled"}}

@@ -139,6 +139,10 @@ where w.state in ('open', 'resolved')
 order by w.run_id, w.path, w.n
 """
 CHUNK = "select items from frame_chunk where run_id = %s and path = %s and take = %s and n = %s"
+# What the steps of one iteration gave.
+GIVEN = """
+select step, output, error from step_result where run_id = %s and scope = %s and not superseded order by length(path) desc
+"""
 VALUES = "select index, value from frame_value where run_id = %s and path = %s and take = %s order by index"
 
 

@@ -38,6 +38,8 @@ class Node:
     items: Expression | None = None
     condition: Expression | None = None
     collect: Expression | None = None
+    last: bool = False
+    """In a while loop: whether some expression reads what the iteration before gave."""
     limit: int = 0
     concurrency: int = 1
     needed: int = 0
@@ -110,6 +112,7 @@ class _Maker:
     def __init__(self) -> None:
         self.referenced: set[str] = set()
         self.conditions: set[str] = set()
+        self.lasts = 0
 
     def nodes(self, steps: list[dict[str, Any]]) -> list[Node]:
         return [self.node(step) for step in steps]
@@ -123,7 +126,7 @@ class _Maker:
             raise PlanError(f"{step.get('id')}: {type(wrong).__name__}: {wrong}") from wrong
 
     def _node(self, step: dict[str, Any]) -> Node:
-        kind = step_types()[step["type"]]
+        kind, lasts = step_types()[step["type"]], self.lasts
         raw = kind.Config.model_validate(step.get("config") or {}).model_dump(by_alias=True, mode="json")
         node = Node(step["id"], step["type"], step.get("name") or step["id"], kind, self.config(kind, raw))
         node.off = bool(step.get("off"))
@@ -144,7 +147,7 @@ class _Maker:
             node.callbacks = _callbacks(step.get("steps") or [], "")
             node.collect, node.limit, node.concurrency = self.expression(raw.get("collect")), raw["max"], raw["concurrency"]
         if step["type"] == "loop":
-            node.on_item_error = raw["on_item_error"]
+            node.on_item_error, node.last = raw["on_item_error"], self.lasts > lasts
         if step["type"] == "parallel":
             node.needed = {"all": 0, "any": 1}.get(raw["join"], raw["needed"])
             if node.needed:
@@ -179,6 +182,7 @@ class _Maker:
 
     def note(self, compiled: Any) -> None:
         for path in compiled.references:
+            self.lasts += path[0] == "loop" and (len(path) == 1 or path[1] == "last")
             if path[0] == "steps":
                 # A path that ends at `steps` may read any of them.
                 self.referenced.add(str(path[1]) if len(path) > 1 else "*")

@@ -36,10 +36,13 @@ def available_at(definition: dict[str, Any], step_id: str, samples: Samples = NO
         Source("trigger", trigger_name(definition), _trigger_type(definition), trigger_shape(definition, samples))
     ]
     for loop in places.loops(step_id)[-1:]:
-        item = item_shape(loop, names_at(definition, loop["id"], samples))
-        sources.append(
-            Source("loop", label_of(loop), "loop", Shape("group", {"item": item, "index": of_sample(0)}, closed=True))
-        )
+        fields = {"index": of_sample(0)}
+        if _is_while(loop):
+            given = {step["id"]: Shape("group", {"output": outputs[step["id"]]}) for step in _inside(loop)}
+            fields["last"] = Shape("group", given, closed=True)
+        else:
+            fields = {"item": item_shape(loop, names_at(definition, loop["id"], samples)), **fields}
+        sources.append(Source("loop", label_of(loop), "loop", Shape("group", fields, closed=True)))
     for target in places.ways:
         seen, step = places.seen(step_id, target), places.step(target)
         if seen.reach in USABLE and step and not step.get("off") and _says_something(step, outputs[target]):
@@ -76,7 +79,18 @@ def names_at(
     for loop in places.loops(step_id, inside=field in SEES_ITS_LOOP):
         item = sample_of(item_shape(loop, names))
         names["loop"] = {"index": 0} | ({"item": item} if item is not MISSING else {})
+        if _is_while(loop):
+            given = {step["id"]: sample_of(outputs[step["id"]]) for step in _inside(loop)}
+            names["loop"]["last"] = {step: {"output": one} for step, one in given.items() if one is not MISSING}
     return names
+
+
+def _is_while(loop: dict[str, Any]) -> bool:
+    return bool((loop.get("config") or {}).get("while"))
+
+
+def _inside(loop: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(walk(loop.get("steps") or []))
 
 
 def trigger_name(definition: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runtime.definition import Problem
+from runtime.definition import Problem, walk
 from runtime.expressions import SyntaxProblem, compile, compile_template, suggest
 
 from ..editing.places import label_of
@@ -143,7 +143,12 @@ class Checker:
             return _problem(text, "There is no loop around this step.")
         if len(rest) > 1 and rest[0] == "item":
             return self.known(text, ["loop", "item"], self.item(around[-1]), rest[1:], "The item", guarded)
-        return self.one_of(text, ["loop"], rest, ABOUT["loop"])
+        if "while" not in (around[-1].get("config") or {}):
+            return self.one_of(text, ["loop"], rest, ABOUT["loop"])
+        if len(rest) > 1 and rest[0] == "last":
+            inside = [step["id"] for step in walk(around[-1].get("steps") or [])]
+            return self.one_of(text, ["loop.last"], rest[1:], inside)
+        return self.one_of(text, ["loop"], rest, ("index", "last", "item"))
 
     def item(self, loop: dict[str, Any]) -> Shape:
         """What the list holds that the loop goes through, where that is a plain reference."""

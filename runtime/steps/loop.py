@@ -18,7 +18,8 @@ class LoopConfig(Config):
         None, title="For each of", description="An expression that gives a list.", examples=["trigger.body.attendees"]
     )
     while_: Expression | None = Field(
-        None, alias="while", title="While", description="Go on as long as this is true. `loop.index` counts from 0."
+        None, alias="while", title="While", description="Go on as long as this is true. `loop.index` counts from 0; "
+        "`loop.last` has what the steps gave the time before: `loop.index == 0 || loop.last.fetch.output.more`.",
     )
     max: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)] = Field(
         1000, title="At most", description="The bound of a while loop: the run fails when it is reached."

@@ -144,3 +144,21 @@ def test_set_values_are_computed_on_the_samples():
     find(flow, "left")["config"]["values"] = {"x": "{{ size(trigger.body.people) + 1 }}"}
     tree = {source.path: source for source in available_at(flow, "last")}
     assert tree["steps.left.output"].shape.fields["x"].sample == 2
+
+
+def test_a_while_loop_offers_what_its_last_iteration_gave_and_a_list_loop_does_not():
+    def problems_with(config, text):
+        steps = [{"id": "fetch", "type": "set", "config": {"values": {"page": text}}}]
+        loop = {"id": "pages", "type": "loop", "config": config, "steps": steps}
+        return [problem.message for problem in problems({"format": 1, "name": "x", "triggers": [], "steps": [loop]})]
+
+    again = {"while": "loop.index == 0 || loop.last.fetch.output.page < 3"}
+    assert problems_with(again, "{{ loop.last.fetch.output.page }}") == []
+    assert problems_with(again, "{{ loop.last.fetched.output }}") == [
+        "“loop.last” has no “fetched”. Did you mean “fetch”?"]
+    assert problems_with({"items": "[1, 2]"}, "{{ loop.last.fetch.output }}") == ["“loop” has no “last”."]
+    fetch = {"id": "fetch", "type": "set", "config": {"values": {"page": 1}}}
+    loop = {"id": "pages", "type": "loop", "config": again, "steps": [fetch]}
+    definition = {"format": 1, "name": "x", "triggers": [], "steps": [loop]}
+    (loop,) = [source for source in available_at(definition, "fetch") if source.path == "loop"]
+    assert set(loop.shape.fields) == {"index", "last"} and set(loop.shape.fields["last"].fields) == {"fetch"}

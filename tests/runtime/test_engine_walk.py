@@ -115,6 +115,20 @@ def test_a_while_loop_ends_by_its_condition_or_fails_at_its_bound(engine):
     assert len(paths(engine, bounded)) == 4
 
 
+@pytest.mark.parametrize("failpoint", ["", "attempt.after:3", "journal.after:5"])
+def test_a_while_loop_sees_what_its_last_iteration_gave_also_after_a_death(engine, failpoint):
+    """Pages are fetched until one says that there are no more; the next page's number comes from the one before."""
+    fetch = probe("fetch", value={"next": "{{ loop.index == 0 ? 1 : loop.last.fetch.output.next + 1 }}"})
+    more = {"while": "loop.index == 0 || loop.last.fetch.output.next < 4", "collect": "steps.fetch.output.next"}
+    version = engine.publish([{"id": "pages", "type": "loop", "config": more, "steps": [fetch]}])
+    run = engine.start(version)
+    if failpoint:
+        engine.dies(engine.worker(failpoint=failpoint))
+    engine.worker()
+    engine.ends(run)
+    assert engine.output(run, "pages") == {"count": 4, "succeeded": 4, "failed": 0, "results": [1, 2, 3, 4]}
+
+
 @pytest.mark.fault(21)
 def test_iterations_that_wait_keep_their_place(engine, clock):
     steps = [loop("each", [probe("before"), {"id": "day", **DAY}, probe("after")], concurrency=5)]
