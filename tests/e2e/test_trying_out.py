@@ -7,13 +7,14 @@ import re
 from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from builder import drafts
+from builder import drafts, samples
 from builder.flowmaking import make_flow
 from builder.teams import ensure_default_team
+from builder.testruns import start_test
 from runtime.models import Run, StepResult
-from tests.e2e.flows import builder, complaints, ines, lead  # noqa: F401 - fixtures
+from tests.e2e.flows import barriers, builder, complaints, ines, lead  # noqa: F401 - fixtures
 from tests.runtime.conftest import engine, zygote  # noqa: F401 - fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -120,3 +121,36 @@ def test_the_next_call_to_the_test_address_becomes_the_sample(builder, flow):  #
     builder.page.get_by_role("button", name="Stop listening").click()
     expect(builder.page.get_by_role("dialog", name="Sample data")).to_be_visible()
     assert not Run.objects.exists()
+
+
+def test_what_is_for_trying_out_has_no_barriers_and_fits_on_narrow_screens(builder, flow, complaints):  # noqa: F811
+    page = builder.page
+    samples.pin(flow, "total", {"sum": 1}, user=None)
+    started = start_test(flow, FLOW, trigger_key="order", input={"body": {}}, user=None).run_id
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        page.goto(f"{builder.base}/flows/examples/")
+        assert barriers(page) == [] and fits(page)
+        page.goto(f"{builder.base}/flows/{flow.pk}/?step=total&tab=test")
+        builder.ready()
+        page.evaluate("run => htmx.ajax('GET', `${location.pathname}test/watch/?run=${run}`, { target: '#test-bar', swap: 'outerHTML' })", started)
+        expect(page.get_by_role("region", name="Test run")).to_be_visible()
+        assert barriers(page) == [] and fits(page)
+        page.locator(".data__source").click()
+        expect(page.get_by_role("dialog", name="Sample data")).to_be_visible()
+        assert barriers(page) == [] and fits(page)
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Run to here").click()
+        expect(page.get_by_role("dialog", name="Test run of the draft")).to_be_visible()
+        assert barriers(page) == [] and fits(page)
+    complaints[:] = [one for one in complaints if "inline style" not in one and "404" not in one]  # axe's own styles
+
+
+def fits(page: Page) -> bool:
+    """Nothing goes beyond the right edge, on a narrow desktop and on a phone."""
+    for width in (1024, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+            return False
+    page.set_viewport_size({"width": 1440, "height": 900})
+    return True
