@@ -141,13 +141,13 @@ update frame set open = open || to_jsonb(%(index)s), succeeded = succeeded - 1 +
 where run_id = %(run)s and path = %(path)s and not open @> to_jsonb(%(index)s) and cursor > %(index)s
 """
 FRAME_AGAIN = """
-insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, closed, started_at)
+insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, started_at)
 select run_id, path, coalesce(
         (select max(take) from frame_chunk c where c.run_id = r.run_id and c.path = r.path),
         (select min(take) from step_result i where i.run_id = r.run_id and starts_with(i.path, r.path || '[') and not superseded),
         take),
     'loop', case when %(counted)s then (output ->> 'count')::int end, (output ->> 'count')::int, jsonb_build_array(%(index)s),
-    (output ->> 'succeeded')::int - 1 + %(bad)s, (output ->> 'failed')::int - %(bad)s, false, started_at
+    (output ->> 'succeeded')::int - 1 + %(bad)s, (output ->> 'failed')::int - %(bad)s, started_at
 from step_result r where run_id = %(run)s and path = %(path)s and not superseded and (output ->> 'count')::int > %(index)s
 on conflict do nothing
 """
