@@ -258,7 +258,9 @@ def _count_rules(expression: str) -> int:
 
 def _again(step: dict[str, Any]) -> str:
     if step.get("type") == "parallel":
-        return "all lanes done"
+        config = step.get("config") or {}
+        count = {"any": 1, "count": config.get("needed", 2)}.get(str(config.get("join", "all")))
+        return "all lanes done" if count is None else f"{count} lane{'' if count == 1 else 's'} done"
     if not holds_body(step):
         return ""
     return "again while true" if (step.get("config") or {}).get("while") else "next item"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -83,7 +82,7 @@ class Panel:
     shape: str = ""
     address: str = ""
     secret: str = ""
-    next_times: list[datetime] = field(default_factory=list)
+    next_times: list[str] = field(default_factory=list)
     output: Any = None
     has_output: bool = False
     pinned: bool = False
@@ -214,13 +213,14 @@ def _address(row: Trigger) -> str:
         return ""
 
 
-def _next_times(kind: TriggerKind | None, config: dict[str, Any]) -> list[datetime]:
-    """When a schedule fires next, in its own zone; empty for other triggers, and while it is no schedule yet."""
-    found: list[datetime] = []
+def _next_times(kind: TriggerKind | None, config: dict[str, Any]) -> list[str]:
+    """When a schedule fires next, by the clocks of its zone; empty for other triggers, and while it is no schedule yet."""
+    found: list[str] = []
     moment = business_now() if kind is not None and kind.type == "schedule" else None
     try:
         while moment is not None and len(found) < NEXT_TIMES and (moment := kind.next_after(config, moment)):
-            found.append(moment.astimezone(ZoneInfo(config.get("zone", "UTC"))))
+            local = moment.astimezone(ZoneInfo(config.get("zone", "UTC")))
+            found.append(f"{local:%a} {local.day} {local:%b %Y, %H:%M %Z}")
     except Exception:  # noqa: BLE001 - a config in the middle of being written may be anything
         return []
     return found

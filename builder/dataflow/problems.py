@@ -22,10 +22,16 @@ ROOTS = ("trigger", "steps", "loop", "run", "workflow", "callbacks")
 ABOUT = {"run": ("id", "started_at", "test"), "workflow": ("name", "version"), "loop": ("item", "index")}
 OWN_NAMES = {
     "config.dedupe": ("headers", "body", "query", "method"),
+    "config.only": ("headers", "body", "query", "method"),
+    "config.success_if": ("response",),
+    "config.page_items": ("response",),
+    "config.page_next": ("response",),
     "on_interrupted.check.happened": ("response",),
     "on_interrupted.check.output": ("response",),
 }
 """Fields whose expressions see other names than the workflow's, or more."""
+RULES_OF_REQUESTS = ("config.dedupe", "config.only")
+"""A webhook's own rules: they see the request, and not the run that it begins."""
 
 
 def problems(definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> list[Problem]:
@@ -44,7 +50,7 @@ class Checker:
     outputs: dict[str, Shape]
 
     def problems(self, text: Text) -> Iterator[Problem]:
-        if text.field == "config.dedupe" or "{{" not in text.source and text.kind == "template":
+        if text.field in RULES_OF_REQUESTS or "{{" not in text.source and text.kind == "template":
             return
         try:
             compiled = compile(text.source) if text.kind == "expression" else compile_template(text.source)

@@ -67,7 +67,7 @@ LAYOUTS: dict[str, Layout] = {
         first=("for", "until", "at", "days", "business_days", "then_at", "zone", "calendar"),
         either=Either(
             ("for", "until", "at", "business_days"),
-            ("For a time", "Until a date", "A time of day", "Business days"),
+            ("For", "Until", "Clock", "Days"),
             ("1h", "2027-01-15T09:00", "09:00", 3),
             "Wait",
         ),

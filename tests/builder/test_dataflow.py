@@ -162,3 +162,13 @@ def test_a_while_loop_offers_what_its_last_iteration_gave_and_a_list_loop_does_n
     definition = {"format": 1, "name": "x", "triggers": [], "steps": [loop]}
     (loop,) = [source for source in available_at(definition, "fetch") if source.path == "loop"]
     assert set(loop.shape.fields) == {"index", "last"} and set(loop.shape.fields["last"].fields) == {"fetch"}
+
+
+def test_expressions_that_see_an_answer_or_a_request_may_name_it():
+    call = {"url": "https://a.example/", "pages": "cursor", "page_items": "response.body.items", "page_next": "response.body.next",
+            "success_if": "response.status == 200"}  # fmt: skip
+    hook = {"id": "lead", "type": "webhook", "config": {"only": "body.type == 'paid' && headers['x-a'] == 'b'", "dedupe": "body.id"}}
+    definition = {"format": 1, "name": "x", "triggers": [hook], "steps": [{"id": "call", "type": "http", "config": call}]}
+    assert not problems(definition)
+    call["body"] = "{{ response.body }}"
+    assert [problem.field for problem in problems(definition)] == ["config.body"]
