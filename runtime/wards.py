@@ -11,6 +11,7 @@ share once, and ends with it; with its worker it stops in order, or dies at once
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import os
@@ -31,7 +32,12 @@ log = logging.getLogger(__name__)
 
 WARDS = 4
 """Into so many shares the runs are divided that lost equally many workers; a worker has no more wards for them at a time."""
+MOST_WARDS = 4
+"""Of one worker at a time, whatever they are for: each is a process, with its start and its connections."""
 LOOK_SECONDS = 1.0
+OTHERS_LOOK = 20
+"""All workers see the same runs, and if each made wards for them the machine would do nothing else. So the eldest does;
+the others look once in so many turns, for what the eldest cannot run."""
 STOP_MARGIN_SECONDS = 5.0
 
 
@@ -47,12 +53,15 @@ class Wards:
         os.close(reader)
 
     async def run(self) -> None:
-        while True:
+        for turn in itertools.count(1):
             await asyncio.sleep(LOOK_SECONDS)
-            if not self.worker.stopping():
+            if not self.worker.stopping() and (turn % OTHERS_LOOK == 0 or await self._is_eldest()):
                 unable = self.worker.claiming.plans.unable
                 for lost, count in await self.worker.query(claims.SUSPECTS, [claims.MOST_LOST, unable]):
                     self._order(math.ceil(count / WARDS) if lost < claims.MOST_LOST else 1, min(count, WARDS), lost)
+
+    async def _is_eldest(self) -> bool:
+        return (await self.worker.query(claims.ELDEST, [self.worker.id]))[0][0]
 
     def stop(self) -> None:
         """Let the wards finish or hand back, as the worker does."""
@@ -87,7 +96,7 @@ def _become_keeper(orders: int, cluster: str) -> None:
             _end(wards, in_order="stop" in lines)
         for line in lines:
             size, count, lost = map(int, line.split())
-            for _ in range(min(count, WARDS - list(wards.values()).count(lost))):
+            for _ in range(min(count, WARDS - list(wards.values()).count(lost), MOST_WARDS - len(wards))):
                 if pid := os.fork():
                     wards[pid] = lost
                 else:
