@@ -11,7 +11,7 @@ RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
 INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
-.PHONY: up test fuzz bench bench-ui screenshots browser lock upgrade sbom audit clean venv packages test-packages
+.PHONY: up test fuzz bench bench-ui screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -30,6 +30,15 @@ bench-ui: test-packages browser
 # OUT names the folder, .screenshots otherwise; ARGS=--readme renews the README's two pictures.
 screenshots: test-packages browser
 	@$(RUN) -m tests.screenshots $(if $(OUT),--out $(OUT)) $(ARGS)
+
+# Random programs under every fault at once: SEED=7 MINUTES=5 KILLS=100. FAILPOINTS=1 dies at every failpoint, every time.
+chaos: test-packages
+	@$(RUN) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	  $(if $(KILLS),--kills $(KILLS)) $(if $(FAILPOINTS),--failpoints) $(ARGS)
+
+# Builds that are broken on purpose, each of which `make chaos` must find out. ONLY=name takes one.
+chaos-selftest: test-packages
+	@$(RUN) -m tests.chaos.selftest $(ONLY)
 
 browser: test-packages
 	@$(RUN) tests/browser.py

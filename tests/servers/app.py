@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,12 +24,14 @@ class Request:
 
 @dataclass
 class Reply:
-    """`then` comes after the effect and before the answer: `reply`, `hang` (until released), `die`, `reset`."""
+    """`then` comes after the effect and before the answer: `reply`, `hang` (until released), `die`, `reset`; and before
+    that `slow` seconds."""
 
     status: int = 200
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     then: str = "reply"
+    slow: float = 0
 
 
 class App:
@@ -44,6 +47,9 @@ class App:
 
     def handle(self, request: Request) -> Reply:
         raise NotImplementedError
+
+    def answered(self, request: Request) -> None:
+        """The whole answer is on its way."""
 
     def steer(self, request: Request) -> Reply:
         if request.path == "/_control":
@@ -74,12 +80,19 @@ def run(make: Callable[[argparse.Namespace], App], add_arguments: Callable[[argp
     add_arguments(parser)
     options = parser.parse_args()
     app = make(options)
-    server = ThreadingHTTPServer(("127.0.0.1", options.port), _handler(app))
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", options.port), _handler(app))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("port", server.server_address[1], flush=True)
     sys.stdin.read()
     os._exit(0)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # that a line broke is nothing to tell
 
 
 def _handler(app: App) -> type[BaseHTTPRequestHandler]:
@@ -95,6 +108,7 @@ def _handler(app: App) -> type[BaseHTTPRequestHandler]:
                     app.requests.append(vars(request))
                 reply = app.steer(request) if steering else app.handle(request)
                 released = app.released
+            time.sleep(reply.slow)
             if reply.then == "die":
                 os._exit(1)
             if reply.then == "hang":
@@ -104,7 +118,8 @@ def _handler(app: App) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 self.connection.close()
                 return
-            self.write(reply)
+            if self.write(reply) and not steering:
+                app.answered(request)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
 
@@ -117,7 +132,7 @@ def _handler(app: App) -> type[BaseHTTPRequestHandler]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             return Request(self.command, self.path, headers, body)
 
-        def write(self, reply: Reply) -> None:
+        def write(self, reply: Reply) -> bool:
             content = reply.body.encode() if isinstance(reply.body, str) else json.dumps(reply.body).encode()
             try:
                 self.send_response(reply.status)
@@ -127,8 +142,10 @@ def _handler(app: App) -> type[BaseHTTPRequestHandler]:
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(content)
+                return True
             except OSError:
                 self.close_connection = True  # whoever asked is gone
+                return False
 
         def log_message(self, *args: Any) -> None:
             pass
