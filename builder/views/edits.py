@@ -210,7 +210,8 @@ def _told(operation: Operation, seen: dict[str, Any] | None, now: dict[str, Any]
 
 
 def _key(data: QueryDict) -> str:
-    return storable_text(data.get("key", ""))[:40]
+    """What names this edit. By a word of its own: a field's rows are posted beside it, and their names are `key`."""
+    return storable_text(data.get("edit_key", ""))[:40]
 
 
 def _revision(data: QueryDict, name: str = "revision") -> int:

@@ -121,7 +121,7 @@ def once(page: Any, address: str, web: Web) -> dict[str, float]:
         ("insert a step: server", "edit/", operation),
         ("undo: server", "undo/", {}),
     ):
-        form, before = {**form, "revision": str(revision), "key": str(time.time_ns())}, web.spent()
+        form, before = {**form, "revision": str(revision), "edit_key": str(time.time_ns())}, web.spent()
         found[name] = timed(lambda: page.request.post(address + part, form=form, headers=headers))  # noqa: B023
         found[f"{name}'s processor"] = web.spent() - before
         revision += 1

@@ -122,7 +122,7 @@ def test_an_edit_that_came_second_is_told_who_was_faster_and_what_they_did(team,
 
 def test_a_reply_that_was_lost_does_not_make_the_edit_twice(builder, flow):
     for _ in range(2):
-        assert send(builder, flow, operation={"op": "duplicate", "step": "score"}, key="k\x00").status_code == 200
+        assert send(builder, flow, operation={"op": "duplicate", "step": "score"}, edit_key="k\x00").status_code == 200
     assert len(drafts.load(flow).definition["steps"]) == 4
 
 

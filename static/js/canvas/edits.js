@@ -94,8 +94,8 @@ function signIn(elsewhere, item = {}) {
 
 function body(item) {
   const again = item.on ? { shape: "" } : {};
-  const about = { ...panelNow(), ...again, revision: item.on ?? item.made, key: item.key, ...(item.over && { over: item.over }) };
-  const fields = [...Object.entries(item.values), ...item.more, ...Object.entries(about)]; // a field's own rows may have such names too
+  const about = { ...panelNow(), ...again, revision: item.on ?? item.made, edit_key: item.key, ...(item.over && { over: item.over }) };
+  const fields = [...Object.entries(item.values), ...item.more, ...Object.entries(about)];
   return new URLSearchParams(fields);
 }
 
