@@ -90,7 +90,8 @@ def for_rerun(run: Run) -> Told:
 
 
 def _ended(run: Run) -> str:
-    return "The run has ended. Start it again with the same input instead." if run.state in ("succeeded", "cancelled") else ""
+    ended = run.state in ("succeeded", "cancelled")
+    return "The run has ended. Start it again with the same input instead." if ended else ""
 
 
 def _step(definition: dict[str, Any], step: str, path: str, number: int, state: str) -> Step:

@@ -87,7 +87,7 @@ class ActCommand(FilterCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("runs", nargs="*", type=int, metavar="RUN", help="numbers of runs; none: all that the filter finds")
+        parser.add_argument("runs", nargs="*", type=int, metavar="RUN", help="numbers; none: all that the filter finds")
         parser.add_argument("--user", help="in whose name it is noted in the audit trail")
         parser.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -127,7 +127,8 @@ class ActCommand(FilterCommand):
 
 
 def flow_of(text: str) -> Workflow:
-    found = Workflow.objects.filter(deleted_at=None).filter(**({"pk": int(text)} if text.isdecimal() else {"name": text}))[:2]
+    wanted = {"pk": int(text)} if text.isdecimal() else {"name": text}
+    found = Workflow.objects.filter(deleted_at=None, **wanted)[:2]
     if len(found) != 1:
         raise CommandError(f"There {'is no flow' if not found else 'are several flows'} “{text}”. Give its number.")
     return found[0]

@@ -296,7 +296,10 @@ def standings(runs: list[Run]) -> dict[int, Standing]:
     places = {run.pk: _place(run, waits.get(run.pk), calls.get(run.pk), loops.get(run.pk)) for run in runs}
     tries = {run: found for run, (found,) in _by_run(TRIES, [run.pk for run in runs]).items()}
     return {
-        run.pk: Standing(_step_name(run, path) if path else _ended_word(run), words, moment, tries.get(run.pk, 1 if run.started_at else None))
+        run.pk: Standing(
+            _step_name(run, path) if path else _ended_word(run), words, moment,
+            tries.get(run.pk, 1 if run.started_at else None),
+        )
         for run in runs
         for path, words, moment in [places[run.pk]]
     }

@@ -170,7 +170,10 @@ def _pages(
     items = _items(run, {path: range(first, last) for path, (_, _, first, last) in bounds.items()})
     for loop in loops:
         total, opened, first, last = bounds[loop.path]
-        iterations = tuple(_iteration(run, loop, index, did, parked, unpriced, items.get((loop.path, index), "")) for index in range(first, last))
+        iterations = tuple(
+            _iteration(run, loop, index, did, parked, unpriced, items.get((loop.path, index), ""))
+            for index in range(first, last)
+        )
         known = total if total is not None else _begun(loop, total)
         yield loop, LoopPage(
             total=total,

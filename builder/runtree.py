@@ -284,7 +284,8 @@ class _Maker:
     def spans(self, place: Place, state: str) -> Iterator[Span]:
         last = place.attempts[-1] if place.attempts else None
         for attempt in place.earlier:
-            yield Span("lost", attempt.started_at, attempt.ended_at or self.end, f"Take {attempt.take}, {attempt_title(attempt).lower()}")
+            title = f"Take {attempt.take}, {attempt_title(attempt).lower()}"
+            yield Span("lost", attempt.started_at, attempt.ended_at or self.end, title)
         for attempt in place.attempts:
             end = attempt.ended_at or self.end
             good = attempt is last and state not in ("attention",) and (attempt.error is None or state == "failed")

@@ -68,7 +68,7 @@ def stuck(user: Any) -> list[Stuck]:
     overdue = runs.filter(state=RunState.OPEN, dispatch__token=None, dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER)
     words = "A worker takes it as soon as a slot is free" if alive else NOBODY
     rows += [
-        Stuck(run, "", "", run.dispatch.due_at, "queued", f"Its time has come. {words}" if run.dispatch.state == "waiting" else words)
+        Stuck(run, "", "", run.dispatch.due_at, "queued", words)
         for run in overdue.order_by("dispatch__due_at")[:LISTED]
     ]
     return [*rows, *_long_calls(runs)][: 2 * LISTED]

@@ -53,7 +53,8 @@ def _row(wait: Wait, run: Run, people: list[str], now: Any) -> dict[str, Any]:
 
 def _asked(approvals: list[int]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
-    for approval, address in Recipient.objects.filter(approval_id__in=approvals).order_by("pk").values_list("approval_id", "address"):
+    people = Recipient.objects.filter(approval_id__in=approvals).order_by("pk")
+    for approval, address in people.values_list("approval_id", "address"):
         found.setdefault(approval, []).append(address)
     return found
 
@@ -62,5 +63,6 @@ def schedules(user: Any) -> list[dict[str, Any]]:
     """The next starts by schedule; one whose time has come and that nobody fired is late."""
     now = business_now()
     mine = access.workflows_for(user, access.OPERATOR).filter(live_version__isnull=False)
-    found = Trigger.objects.filter(enabled=True, next_at__isnull=False, workflow__in=mine).select_related("workflow").order_by("next_at")
+    found = Trigger.objects.filter(enabled=True, next_at__isnull=False, workflow__in=mine)
+    found = found.select_related("workflow").order_by("next_at")
     return [{"trigger": one, "late": one.next_at <= now, "paused": one.workflow.paused} for one in found[:SCHEDULES]]

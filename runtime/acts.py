@@ -1,7 +1,7 @@
 """What people do to runs. Each act takes the run's lock, moves state by compare-and-swap, and writes an audit entry.
 
-Done twice, an act does nothing the second time; the return value says whether it changed anything. What cannot be done to
-a run as it is raises NotPossible, with the reason in words for people. `key`, where it is given, names one filled-in form.
+Done twice, an act does nothing the second time; the return value says whether it changed anything. What cannot be done
+to a run as it is raises NotPossible, with the reason in words for people. `key`, where given, names one filled-in form.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ where run_id = %s
 """
 # Waits for runs that have ended meanwhile.
 CHILDREN_ENDED = """
-update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'child', 'run', c.id,
-    'state', c.state, 'output', c.output, 'message', coalesce(c.error ->> 'message', ''))
+update wait w set state = 'resolved', resolved_at = holdfast_now(),
+    outcome = json_build_object('by', 'child', 'run', c.id, 'state', c.state, 'output', c.output,
+                                'message', coalesce(c.error ->> 'message', ''))
 from run c where w.run_id = %s and w.kind = 'child' and w.state = 'open' and c.id = (w.data ->> 'run')::bigint
   and c.state in ('succeeded', 'failed', 'cancelled')
 """
@@ -84,12 +85,13 @@ def cancel(run_id: int, *, user=None, why: str = "") -> bool:
 
 @transaction.atomic
 def force_fail(run_id: int, *, user=None, why: str = "") -> bool:
-    """End an unfinished run as failed, whatever state it is in. Its waits are kept: a requeue lets it go on where it stood."""
+    """End an unfinished run as failed, whatever state it is in. Its waits are kept: a requeue lets it go on from there."""
     waits.lock(run_id)
     message = f"Failed by hand{_by(user)}{f': {why}' if why else '.'}"
     with connection.cursor() as cursor:
         cursor.execute("delete from dispatch where run_id = %s", [run_id])
-        cursor.execute(END_BY_PERSON, [RunState.FAILED, json.dumps({"message": message, "kind": kind_of({"message": "Failed by hand"})}), run_id, list(UNFINISHED)])
+        error = {"message": message, "kind": kind_of({"message": "Failed by hand"})}
+        cursor.execute(END_BY_PERSON, [RunState.FAILED, json.dumps(error), run_id, list(UNFINISHED)])
         changed = cursor.rowcount == 1
         if changed:
             cursor.execute(FOLLOWED, [run_id])
@@ -120,7 +122,8 @@ def requeue(run_id: int, *, user=None, key: str = "") -> bool:
 
 @transaction.atomic
 def retry(run_id: int, path: str, *, user=None, key: str = "") -> bool:
-    """Run a step again, and all that comes after it; `path` may also be an iteration (`each[3]`). Raises NotPossible."""
+    """Run a step again, and all that comes after it; `path` may also be an iteration (`each[3]`). Raises
+    NotPossible."""
     if _done_before(key, "retry", run_id):
         return False
     course = _course_of(run_id, path)
@@ -176,7 +179,8 @@ def _course_of(run_id: int, path: str) -> Course:
 
 def _require_open_boxes(run_id: int, course: Course) -> None:
     if box := retries.handled_box(run_id, course):
-        raise NotPossible(f"The failure of “{box}” has been handled, and its lanes are closed: retry from “{box}” itself.")
+        words = f"The failure of “{box}” has been handled, and its lanes are closed"
+        raise NotPossible(f"{words}: retry from “{box}” itself.")
 
 
 def _require_skippable(run_id: int, path: str, course: Course) -> None:
@@ -184,12 +188,13 @@ def _require_skippable(run_id: int, path: str, course: Course) -> None:
     found = "select state from step_result where run_id = %(run)s and path = %(path)s and not superseded"
     if any(state != StepState.FAILED for (state,) in retries.rows(found, {"run": run_id, "path": path})):
         raise NotPossible("This step has its result. To run it again, retry from here.")
-    if not all(Frame.objects.filter(run_id=run_id, path=loop, open__contains=index).exists() for loop, index, _ in course.loops):
+    frames = Frame.objects.filter(run_id=run_id)
+    if not all(frames.filter(path=loop, open__contains=index).exists() for loop, index, _ in course.loops):
         raise NotPossible("This iteration is not under way, so nothing in it can be skipped.")
 
 
 def _take_hold(run_id: int) -> None:
-    """Take an unfinished run from its owner, or open a failed one again; its dispatch row is locked from here on. A call
+    """Take an unfinished run from its owner, or open a failed one again; its dispatch row is locked from here. A call
     that is under way is not interrupted: its answer would be lost."""
     state = waits.lock(run_id)
     if state is None:
@@ -231,12 +236,13 @@ def _restore_waits(run_id: int) -> None:
 
 
 def _done_before(key: str, action: str, run_id: int) -> Act | None:
-    """The act that this key did before, else None and the key is taken. Two at once: the second waits and finds the first."""
+    """The act that this key did before, else None and the key is taken. Of two at once the second finds the first."""
     if not key:
         return None
     with connection.cursor() as cursor:
         cursor.execute(
-            "insert into act (key, run_id, action) values (%s, %s, %s) on conflict do nothing", [key[:64], run_id, action]
+            "insert into act (key, run_id, action) values (%s, %s, %s) on conflict do nothing",
+            [key[:64], run_id, action],
         )
         if cursor.rowcount:
             return None
@@ -304,7 +310,9 @@ def resend(message_id: int, *, user=None) -> bool:
 
 
 @transaction.atomic
-def rerun(run: Run, *, user=None, version: Version | None = None, input: dict[str, Any] | None = None, key: str = "") -> int:
+def rerun(
+    run: Run, *, user=None, version: Version | None = None, input: dict[str, Any] | None = None, key: str = ""
+) -> int:
     """Start a new run with the same input unless another is given, on the same version unless another is given. Returns
     its id; done twice with one key, the id of the run that was started. Raises Run.DoesNotExist."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # which retention may just be taking away

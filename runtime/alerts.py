@@ -42,7 +42,8 @@ RULES = {
             select r.created_at from dispatch d join run r on r.id = d.run_id
             where d.state <> 'waiting' and not r.test and {OF_TEAM} order by d.run_id limit 1) r"""),
     AlertKind.FAILED: Rule("Runs that failed in the last hour", "runs", f"""
-        select count(*) from (select ended_at from run where state = 'failed' and not test and {OF_TEAM} order by id desc limit 2000) r
+        select count(*) from (
+            select ended_at from run where state = 'failed' and not test and {OF_TEAM} order by id desc limit 2000) r
         where ended_at > (select holdfast_now() - interval '1 hour')"""),
     AlertKind.STUCK: Rule("Runs that need a person, or that nobody takes for a minute", "runs", f"""
         select (select count(*) from (select from run where state = 'attention' and not test and {OF_TEAM} limit 1000) a)
@@ -112,7 +113,8 @@ def _quiet_is_over(alert: Alert, now: Any) -> bool:
 def words(alert: Alert) -> str:
     rule = RULES[AlertKind(alert.kind)]
     where = f" in {alert.team}" if alert.team_id else ""
-    return f"{rule.label}{where}: {number(alert.value or 0)} {rule.unit}, {'at least' if rule.below else 'at most'} {number(alert.threshold)} is well"
+    well = f"{'at least' if rule.below else 'at most'} {number(alert.threshold)} is well"
+    return f"{rule.label}{where}: {number(alert.value or 0)} {rule.unit}, {well}"
 
 
 def number(value: float) -> str:

@@ -24,7 +24,10 @@ class AlertForm(forms.Form):
     """What a team sees of workers and mails would be everybody's: those rules are the administrators' of the installation."""
 
     kind = forms.ChoiceField(label="When")
-    threshold = forms.FloatField(label="More than", min_value=0, max_value=1_000_000, help_text="Minutes, runs or US dollars, as the rule says; of workers: fewer than this.")
+    threshold = forms.FloatField(
+        label="More than", min_value=0, max_value=1_000_000,
+        help_text="Minutes, runs or US dollars, as the rule says; of workers: fewer than this.",
+    )
     team = forms.ModelChoiceField(label="Of the team", queryset=Team.objects.none(), required=False)
     address = forms.EmailField(label="Tell", max_length=320)
     quiet_minutes = forms.IntegerField(label="Again after", min_value=1, max_value=10_080, initial=60, help_text="Minutes")
@@ -33,7 +36,11 @@ class AlertForm(forms.Form):
         super().__init__(*args, **more)
         self.user = user
         everything = user.is_superuser
-        self.fields["kind"].choices = [(kind.value, f"{rule.label} ({rule.unit})") for kind, rule in alerts.RULES.items() if everything or not rule.everywhere]
+        self.fields["kind"].choices = [
+            (kind.value, f"{rule.label} ({rule.unit})")
+            for kind, rule in alerts.RULES.items()
+            if everything or not rule.everywhere
+        ]
         self.fields["team"].queryset = access.teams_for(user, access.OPERATOR)
         self.fields["team"].empty_label = "All teams" if everything else None
         self.fields["team"].required = not everything
@@ -54,12 +61,23 @@ def alert_list(request: HttpRequest) -> HttpResponse:
             form.add_error(None, f"There are {MOST} rules already. Remove one first.")
         else:
             alert = Alert.objects.create(**form.cleaned_data, created_by=request.user)
-            record("alert_add", f"alert:{alert.pk}", actor=request.user, team_id=alert.team_id, detail={"kind": alert.kind})
+            detail = {"kind": alert.kind}
+            record("alert_add", f"alert:{alert.pk}", actor=request.user, team_id=alert.team_id, detail=detail)
             messages.success(request, "The rule is looked at within half a minute.")
             return redirect("alerts")
-    rows = [{"alert": one, "rule": alerts.RULES[AlertKind(one.kind)], "value": one.value is not None and alerts.number(one.value), "threshold": alerts.number(one.threshold)} for one in mine(request)]
+    rows = [shown(one) for one in mine(request)]
     status = 422 if form.is_bound and form.errors else 200
-    return render(request, "operations/alerts.html", {"rows": rows, "form": form, "section": "operations"}, status=status)
+    context = {"rows": rows, "form": form, "section": "operations"}
+    return render(request, "operations/alerts.html", context, status=status)
+
+
+def shown(alert: Alert) -> dict[str, Any]:
+    return {
+        "alert": alert,
+        "rule": alerts.RULES[AlertKind(alert.kind)],
+        "value": "" if alert.value is None else alerts.number(alert.value),
+        "threshold": alerts.number(alert.threshold),
+    }
 
 
 @require_POST
@@ -76,7 +94,9 @@ def alert_delete(request: HttpRequest, alert_id: int) -> HttpResponse:
 def mine(request: HttpRequest) -> Any:
     """Rules of the teams in which this person is operator; for administrators of the installation all."""
     found = Alert.objects.select_related("team").order_by("pk")
-    return found if request.user.is_superuser else found.filter(team__in=access.teams_for(request.user, access.OPERATOR).order_by())
+    if request.user.is_superuser:
+        return found
+    return found.filter(team__in=access.teams_for(request.user, access.OPERATOR).order_by())
 
 
 urlpatterns = [

@@ -63,4 +63,8 @@ def _answer(request: HttpRequest, checks: dict[str, Any]) -> HttpResponse:
     return JsonResponse({"ok": ok, **found}, status=200 if ok else 503)
 
 
-urlpatterns = [path("healthz", healthz, name="healthz"), path("readyz", readyz, name="readyz"), path("metrics", metrics_text, name="metrics")]
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("metrics", metrics_text, name="metrics"),
+]

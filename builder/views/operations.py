@@ -73,7 +73,8 @@ def waits_page(request: HttpRequest) -> HttpResponse:
     kind = request.GET.get("kind", "")
     kind = kind if kind in waitboard.WORDS else ""
     before = request.GET.get("before", "")
-    rows, older = waitboard.page(request.user, kind, int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None)
+    known = before.isascii() and before.isdigit() and len(before) < 19
+    rows, older = waitboard.page(request.user, kind, int(before) if known else None)
     address = reverse("waits")
     kinds = [{"label": "All", "url": address, "on": not kind}]
     kinds += [{"label": word, "url": f"{address}?kind={name}", "on": kind == name} for name, word in waitboard.WORDS.items()]

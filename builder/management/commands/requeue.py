@@ -18,7 +18,8 @@ class Command(ActCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--from", dest="path", metavar="PATH", help="the step's path, such as each[2]/deal; also of a run under way")
+        told = "the step's path, such as each[2]/deal; also of a run under way"
+        parser.add_argument("--from", dest="path", metavar="PATH", help=told)
 
     def handle(self, **options: Any) -> None:
         if options["path"] and len(options["runs"]) != 1:

@@ -25,15 +25,18 @@ class Command(OperatorCommand):
         parser.add_argument("--output", help="JSON: the step's output, for happened and skip")
         parser.add_argument("--user", help="in whose name it is noted in the audit trail")
 
-    def handle(self, *, run: int, path: str, answer: str, output: str | None, user: str | None, form: str | None, **options: Any) -> None:
-        person = person_of(user)
+    def handle(self, *, run: int, path: str, answer: str, output: str | None, **options: Any) -> None:
+        person = person_of(options["user"])
         try:
             value = loads_strict(output.encode(), root="output") if output else None
-            changed = acts.skip(run, path, value, user=person) if answer == "skip" else self.answer(run, path, answer, value, person)
+            if answer == "skip":
+                changed = acts.skip(run, path, value, user=person)
+            else:
+                changed = self.answer(run, path, answer, value, person)
         except (BadJson, acts.NotPossible) as wrong:
             raise CommandError(str(wrong)) from None
         state = Run.objects.filter(pk=run).values_list("state", flat=True).first()
-        self.show([{"run": run, "path": path, "changed": changed, "state": state}], form)
+        self.show([{"run": run, "path": path, "changed": changed, "state": state}], options["form"])
 
     def answer(self, run: int, path: str, answer: Any, value: Any, person: Any) -> bool:
         asked = Wait.objects.filter(run_id=run, path=path, kind=WaitKind.PERSON, state=WaitState.OPEN).first()

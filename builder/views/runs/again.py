@@ -81,14 +81,16 @@ def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """A new run, with the same or an edited input, on the version that this one is pinned to or on the live one."""
     run = access.get_run(request.user, run_id, access.OPERATOR)
     live = run.workflow.live_version if not run.workflow.deleted_at else None
-    context = {"title": f"Start run {run.pk:,} again?", "yes": "Start a new run", "live": live if live and live.pk != run.version_id else None}
+    other = live if live and live.pk != run.version_id else None
+    context = {"title": f"Start run {run.pk:,} again?", "yes": "Start a new run", "live": other}
     if request.method != "POST":
         return ask(request, run, "rerun", again.for_rerun(run), **context, input=pretty(run.input))
     text, chosen = request.POST.get("input", ""), request.POST.get("version", "")
     try:
         given = read_input(text) if text.strip() else None
     except BadJson as wrong:
-        return ask(request, run, "rerun", again.for_rerun(run), **context, input=text, on_live=chosen == "live", wrong=f"The input is no JSON: {wrong}")
+        context |= {"input": text, "on_live": chosen == "live", "wrong": f"The input is no JSON: {wrong}"}
+        return ask(request, run, "rerun", again.for_rerun(run), **context)
     version = live if chosen == "live" and live else None
     try:
         started = acts.rerun(run, user=request.user, version=version, input=given, key=key_of(request))

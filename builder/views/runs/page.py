@@ -59,7 +59,9 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
     if request.headers.get("If-None-Match") == etag:
         return HttpResponse(status=204)
     context = run_context(request, run) | {"oob": True}
-    parts = [("steps", "runs/_canvas.html") if part == "steps" and context["asked"].view else (part, name) for part, name in PARTS]
+    parts = [*PARTS]
+    if context["asked"].view:
+        parts = [(part, "runs/_canvas.html" if part == "steps" else name) for part, name in PARTS]
     html = "".join(marked(part, render_to_string(name, context, request)) for part, name in parts)
     response = HttpResponse(html, headers={"ETag": etag})
     if not context["live"]:

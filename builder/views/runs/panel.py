@@ -65,7 +65,8 @@ def _acts(run: Run, definition: dict[str, Any], node: Node, place: Place) -> dic
             acts["retry_url"] = f"{reverse('run_retry', args=[run.pk])}?{asked}"
         if begun and (scope := scope_of(node.path)):
             acts["iteration_url"] = f"{reverse('run_retry', args=[run.pk])}?{urlencode({'step': scope})}"
-        if not any(name != "on_error" for name, _ in children(step)) and (place.result is None or place.result.state == "failed"):
+        holds = any(name != "on_error" for name, _ in children(step))
+        if not holds and (place.result is None or place.result.state == "failed"):
             acts["skip_url"] = f"{reverse('run_skip', args=[run.pk])}?{asked}"
     if not run.workflow.deleted_at and _in_draft(run, step_of(node.path)):
         acts["builder_url"] = f"{reverse('flow', args=[run.workflow_id])}?{urlencode({'step': step_of(node.path)})}"
@@ -217,7 +218,8 @@ def _ran(place: Place) -> dict[str, Any] | None:
     result = place.result
     if result is None or place.attempts or place.earlier or place.waits:
         return None
-    return {"state": str(result.state), "n": max(1, place.take), "at": result.started_at, "took": result.finished_at - result.started_at}
+    took = result.finished_at - result.started_at
+    return {"state": str(result.state), "n": max(1, place.take), "at": result.started_at, "took": took}
 
 
 def _holder(place: Place) -> str:
