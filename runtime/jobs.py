@@ -26,7 +26,8 @@ ROWS_AT_ONCE = 500
 KEPT_DAYS = 7
 
 JOBS_LEFT = """
-select exists (select from job where state in ('queued', 'working') and (leased_until is null or leased_until < clock_timestamp()))
+select exists (select from job
+               where state in ('queued', 'working') and (leased_until is null or leased_until < clock_timestamp()))
 """
 CLAIM = """
 with next as (
@@ -170,8 +171,9 @@ def told(run: Run) -> dict[str, Any]:
     error = run.error or {}
     took = (run.ended_at - run.created_at).total_seconds() if run.ended_at else None
     return dict(zip(COLUMNS, (
-        run.pk, run.workflow.name, run.version.number, run.state, run.title, run.idempotency_key or "", run.trigger_key, run.test,
-        run.created_at, run.started_at, run.ended_at, took, run.cost, error.get("step") or "", error.get("message") or "",
+        run.pk, run.workflow.name, run.version.number, run.state, run.title, run.idempotency_key or "", run.trigger_key,
+        run.test, run.created_at, run.started_at, run.ended_at, took, run.cost, error.get("step") or "",
+        error.get("message") or "",
     ), strict=True))  # fmt: skip
 
 

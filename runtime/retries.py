@@ -29,7 +29,8 @@ where run_id = %(run)s and state = 'failed' and not superseded and not coalesce(
       and (starts_with(failed.path, box || '/') or starts_with(failed.path, box || '[')))
   and not exists (
     select from step_result box
-    where box.run_id = failed.run_id and box.state = 'succeeded' and not box.superseded and starts_with(box.path, %(within)s)
+    where box.run_id = failed.run_id and box.state = 'succeeded' and not box.superseded
+      and starts_with(box.path, %(within)s)
       and (box.output ->> 'lanes' is not null and starts_with(failed.path, box.path || '/')
            or box.output ->> 'count' is not null and starts_with(failed.path, box.path || '[')))
   and starts_with(failed.path, %(within)s)
@@ -37,10 +38,12 @@ where run_id = %(run)s and state = 'failed' and not superseded and not coalesce(
 # Of these, those that stop the run: in no loop, or in an iteration that is open.
 STOPS = FAILED + """
   and (scope = '' or scope in (
-    select f.path || '[' || index || ']' from frame f, jsonb_array_elements_text(f.open) as index where f.run_id = failed.run_id))
+    select f.path || '[' || index || ']' from frame f, jsonb_array_elements_text(f.open) as index
+    where f.run_id = failed.run_id))
 """
 LANES_ENDED = """
-select output::jsonb -> 'ended' from step_result where run_id = %(run)s and path = %(path)s and state = 'succeeded' and not superseded
+select output::jsonb -> 'ended' from step_result
+where run_id = %(run)s and path = %(path)s and state = 'succeeded' and not superseded
 """
 # Whether a row runs again: it failed itself, or stands at or below a root.
 AGAIN = """
@@ -49,10 +52,13 @@ AGAIN = """
 """
 BEGUN = """
 select exists (select from step_result where run_id = %(run)s and not superseded and {at})
-    or exists (select from attempt where run_id = %(run)s and {at}) or exists (select from wait where run_id = %(run)s and {at})
+    or exists (select from attempt where run_id = %(run)s and {at})
+    or exists (select from wait where run_id = %(run)s and {at})
     or exists (select from frame where run_id = %(run)s and {at})
 """.format(at="(path = %(path)s or starts_with(path, %(path)s || '[') or starts_with(path, %(path)s || '/'))")
-HANDLED = "select path from step_result where run_id = %(run)s and not superseded and path = any(%(boxes)s) order by path limit 1"
+HANDLED = """
+select path from step_result where run_id = %(run)s and not superseded and path = any(%(boxes)s) order by path limit 1
+"""
 IN_FLIGHT = "select path, n from attempt where run_id = %(run)s and ended_at is null order by started_at limit 1"
 
 # Steps with a result, those that run again and those that keep it, by step and number of places.
@@ -68,7 +74,8 @@ select distinct path from (
     select path, scope from attempt where run_id = %(run)s and {AGAIN}
     union all select path, scope from wait where run_id = %(run)s and path <> '' and {AGAIN}
 ) begun where not exists (
-    select from step_result r where r.run_id = %(run)s and r.scope = begun.scope and r.path = begun.path and not r.superseded)
+    select from step_result r
+    where r.run_id = %(run)s and r.scope = begun.scope and r.path = begun.path and not r.superseded)
 order by path limit %(most)s
 """
 # Calls that were made, and will be made again as the take after the newest.
@@ -79,7 +86,8 @@ group by path order by path limit %(most)s
 """
 # Runs that will be started again.
 CHILDREN = f"""
-select path, count(*) over () from wait where run_id = %(run)s and kind = 'child' and {AGAIN} group by path order by path limit %(most)s
+select path, count(*) over () from wait where run_id = %(run)s and kind = 'child' and {AGAIN}
+group by path order by path limit %(most)s
 """
 MAILS = f"""
 select path, array_agg(distinct recipient order by recipient), count(*) over ()
@@ -90,12 +98,15 @@ from outbox where run_id = %(run)s and {AGAIN} group by path order by path limit
 # for their iterations are not remembered when the run is taken up.
 LOOPS = """
 with rows as materialized (
-    select path, take from step_result where run_id = %(run)s union all select path, take from attempt where run_id = %(run)s
-    union all select path, take from wait where run_id = %(run)s union all select path, take from frame where run_id = %(run)s
+    select path, take from step_result where run_id = %(run)s
+    union all select path, take from attempt where run_id = %(run)s
+    union all select path, take from wait where run_id = %(run)s
+    union all select path, take from frame where run_id = %(run)s
 ), inside as (
     select left(path, length(root) + position('[' in substr(path, length(root) + 1)) - 1) as loop, take
     from rows join unnest(%(roots)s::text[]) root
-      on position('[' in substr(path, length(root) + 1)) > 0 and (starts_with(path, root || '/') or starts_with(path, root || '['))
+      on position('[' in substr(path, length(root) + 1)) > 0
+     and (starts_with(path, root || '/') or starts_with(path, root || '['))
 )
 select loop, greatest(max(take), (select max(take) from rows where path = loop)) from inside group by loop
 """
@@ -108,14 +119,15 @@ select distinct on (scope, path, take) run_id, scope, path, take,
 from (
     select run_id, scope, path, take from attempt where run_id = %(run)s and {AGAIN}
     union all select run_id, scope, path, take from wait where run_id = %(run)s and path <> '' and {AGAIN}
-    union all select run_id, coalesce(substring(path from '^(.*\\])'), ''), path, take from frame where run_id = %(run)s and {AGAIN}
+    union all select run_id, coalesce(substring(path from '^(.*\\])'), ''), path, take from frame
+    where run_id = %(run)s and {AGAIN}
 ) begun
 on conflict (run_id, scope, path, take) do nothing
 """
 CLOSE_LOOP = """
 insert into step_result (run_id, scope, path, take, step, state, error, token, started_at, finished_at, superseded)
-values (%(run)s, %(scope)s, %(path)s, %(take)s, %(step)s, 'skipped', '{"message": "Given up for a retry."}', 0, holdfast_now(),
-        holdfast_now(), true)
+values (%(run)s, %(scope)s, %(path)s, %(take)s, %(step)s, 'skipped', '{"message": "Given up for a retry."}', 0,
+        holdfast_now(), holdfast_now(), true)
 on conflict (run_id, scope, path, take) do nothing
 """
 SUPERSEDE = f"""
@@ -123,13 +135,15 @@ update step_result set superseded = true
 where run_id = %(run)s and not superseded and ({AGAIN} or path = any(%(reopened)s))
 """
 SETTLE = f"""
-update attempt set outcome = 'unknown', error = 'Nobody waited for the answer: the step was retried.', ended_at = holdfast_now()
+update attempt set outcome = 'unknown', ended_at = holdfast_now(),
+    error = 'Nobody waited for the answer: the step was retried.'
 where run_id = %(run)s and outcome is null and {AGAIN}
 """
 # A run that a dropped step waits for ends too.
 DROP_WAITS = f"""
 with dropped as (
-    update wait set state = 'cancelled' where run_id = %(run)s and state in ('open', 'suspended') and path <> '' and {AGAIN}
+    update wait set state = 'cancelled'
+    where run_id = %(run)s and state in ('open', 'suspended') and path <> '' and {AGAIN}
     returning id, run_id, kind
 )
 insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child'
@@ -144,11 +158,14 @@ FRAME_AGAIN = """
 insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, started_at)
 select run_id, path, coalesce(
         (select max(take) from frame_chunk c where c.run_id = r.run_id and c.path = r.path),
-        (select min(take) from step_result i where i.run_id = r.run_id and starts_with(i.path, r.path || '[') and not superseded),
+        (select min(take) from step_result i
+         where i.run_id = r.run_id and starts_with(i.path, r.path || '[') and not superseded),
         take),
-    'loop', case when %(counted)s then (output ->> 'count')::int end, (output ->> 'count')::int, jsonb_build_array(%(index)s),
+    'loop', case when %(counted)s then (output ->> 'count')::int end, (output ->> 'count')::int,
+    jsonb_build_array(%(index)s),
     (output ->> 'succeeded')::int - 1 + %(bad)s, (output ->> 'failed')::int - %(bad)s, started_at
-from step_result r where run_id = %(run)s and path = %(path)s and not superseded and (output ->> 'count')::int > %(index)s
+from step_result r
+where run_id = %(run)s and path = %(path)s and not superseded and (output ->> 'count')::int > %(index)s
 on conflict do nothing
 """
 # What the iteration gave, and what was told of its failure.
@@ -217,7 +234,8 @@ def forecast(run: Run, course: Course | None) -> Forecast:
     for again, *row in rows(RESULTS, given):
         (told.again if again else told.kept).append(tuple(row))
     told.undone = [path for (path,) in rows(UNDONE, given)]
-    calls, mails, started, loops = rows(CALLS, given), rows(MAILS, given), rows(CHILDREN, given), dict(rows(LOOPS, given))
+    calls, mails, started = (rows(sql, given) for sql in (CALLS, MAILS, CHILDREN))
+    loops = dict(rows(LOOPS, given))
     for path, take, outcome, _ in calls:
         take = max(take, *(newest + 1 for loop, newest in loops.items() if path.startswith(f"{loop}[")), 1)
         told.effects.append(Effect(path, key_of(run.pk, run.created_at, path, take), outcome or "open"))
