@@ -72,7 +72,7 @@ select asked.id, max(a.n) from unnest(%s::bigint[]) as asked(id) cross join late
 LAST_DAY = """
 with latest as ({latest}), today as materialized (select holdfast_now() as now)
 select floor(extract(epoch from now - created_at) / 3600)::int as age, count(*),
-    count(*) filter (where state = 'failed'), count(*) filter (where state = 'succeeded'), sum(cost),
+    count(*) filter (where state = 'failed'), count(*) filter (where state = 'succeeded'), sum(cost) filter (where parent_id is null),
     percentile_cont(0.5) within group (order by ended_at - created_at)
 from latest, today where created_at > now - interval '24 hours' group by grouping sets ((1), ())
 """
@@ -247,7 +247,7 @@ def last_day(user: Any) -> dict[str, Any]:
 
 
 def _last_day(user: Any) -> dict[str, Any]:
-    columns = ("created_at", "ended_at", "state", "cost")
+    columns = ("created_at", "ended_at", "state", "cost", "parent_id")
     latest = access.runs_for(user).filter(test=False).order_by("-pk").values(*columns)[:DAY_READ]
     sql, parameters = latest.query.sql_with_params()
     hours, failed, whole = [0] * HOURS, [0] * HOURS, (0, 0, 0, None, None)

@@ -62,7 +62,7 @@ RULES = {
         where state in ('queued', 'sending')""", everywhere=True),
     AlertKind.COST: Rule("Runs of the last 24 hours cost", "US dollars", f"""
         select coalesce(sum(cost), 0) from (
-            select cost, created_at from run where {OF_TEAM} order by id desc limit 20000) r
+            select cost, created_at from run where parent_id is null and {OF_TEAM} order by id desc limit 20000) r
         where created_at > (select holdfast_now() - interval '24 hours')"""),
 }  # fmt: skip
 

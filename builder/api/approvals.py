@@ -82,13 +82,21 @@ def _require_say(user: Any, approval: Approval) -> None:
         raise PermissionDenied(f"This approval does not ask you. {refusal(OPERATOR, team)}")
 
 
+LATE = {
+    "expired": "This approval has expired.",
+    "early": "It is not your turn yet: others answer before you.",
+    "handed": "Somebody else was asked in your place.",
+    "own": "You started this run, so somebody else has to approve it.",
+}
+
+
 def _too_late(outcome: DecisionOutcome) -> Refused:
     if outcome.state == "invalid":
         problems = [{"step": "", "field": f"body.form.{name}", "message": text} for name, text in outcome.wrong.items()]
         return Refused(422, "The answer is not complete. See problems.", problems)
     if outcome.state in ("already", "closed"):
         return Refused(409, f"Already {WORDS[outcome.answer]} by {outcome.by} at {outcome.at:%Y-%m-%d %H:%M:%S %Z}.")
-    return Refused(409, "This approval has expired." if outcome.state == "expired" else "The run has ended.")
+    return Refused(409, LATE.get(outcome.state, "The run has ended, or the question was withdrawn."))
 
 
 def _shown(approval: Approval) -> dict[str, Any]:

@@ -84,8 +84,9 @@ class Expr extends HTMLElement {
     if (icon) path.append(icon.content.cloneNode(true));
     path.append(name);
     if (about.rest) path.append(arrow(), about.rest);
-    pill.classList.toggle("pill--bad", !about.known);
-    const value = about.known ? about.value : "not found";
+    const answer = /^response\b/.test(expression); // what a call gives to its own expressions: nobody has it before
+    pill.classList.toggle("pill--bad", !about.known && !answer);
+    const value = about.known ? about.value : answer ? "" : "not found";
     if (value) {
       const sample = document.createElement("span");
       sample.className = "pill__val";
