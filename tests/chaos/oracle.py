@@ -24,6 +24,7 @@ from tests.chaos.steps import TIMEOUT_SECONDS
 
 SLACK_SECONDS = 0.001
 NEAR = timedelta(seconds=3)
+MAY_HAVE_HAPPENED = ("unknown", "answered", None)
 INTERRUPTED = "The worker was lost during the call."
 # An open run that nothing will ever move again.
 STUCK = """
@@ -194,12 +195,13 @@ class Judged:
                 self.verdict.wrong.append(f"{self}: {row['place']} was called with {row['v']}")
 
     def _may_be_done_again(self) -> Counter:
-        """Where the receiver ignores keys and the step says "repeat": once for each call that may have happened."""
+        """Where the receiver ignores keys and the step says "repeat": once for each call before that may have happened,
+        also one whose answer came when its worker had lost the run."""
         ignoring = {row["place"] for row in self.asked} & self.program.ignoring
         again: Counter = Counter()
         for key, place in {(row["key"], row["place"]) for row in self.asked if row["place"] in ignoring}:
             attempts = [attempt for attempt in self.attempts if attempt.more["key"] == key]
-            again[place] += sum(self.tables.outcome(attempt) in ("unknown", None) for attempt in attempts)
+            again[place] += sum(self.tables.outcome(attempt) in MAY_HAVE_HAPPENED for attempt in attempts) - 1
         return again
 
     def _calls(self) -> None:
@@ -217,7 +219,8 @@ class Judged:
                 continue
             keys[place].add(attempt.more["key"])
             before = last.get(place)
-            if before and self.tables.outcome(before) == "unknown" and self._how(place[0]) != "repeat":
+            happened = before and self.tables.outcome(before) in MAY_HAVE_HAPPENED
+            if happened and self._how(place[0]) != "repeat":
                 self.verdict.duplicated.append(f"{self}: repeated although it may have happened: {attempt}")
             last[place] = attempt
         for place, found in keys.items():
