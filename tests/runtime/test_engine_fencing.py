@@ -70,18 +70,19 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
 
 def test_after_the_machine_slept_the_owners_of_runs_come_first(engine):
     run = engine.start(engine.publish([{"id": "call", "type": "probe", "config": {"hold": "go"}}]))
-    owner = engine.worker()
+    owner = engine.worker(lease_seconds=12)
     eventually(lambda: engine.ledger(run))
-    other = engine.worker()
+    other = engine.worker(lease_seconds=12)
     in_beat = "select pid from worker where beat_at > clock_timestamp() - interval '0.5 s'"
     eventually(lambda: len(engine.sql(in_beat)) == 2)
     for worker in (owner, other):
         worker.signal(signal.SIGSTOP)
-    eventually(lambda: engine.sql("select leased_until < clock_timestamp() from dispatch where run_id = %s", run)[0][0])
+    eventually(lambda: engine.sql("select max(beat_at) < clock_timestamp() - interval '6 s' from worker")[0][0])
+    engine.sql("update dispatch set leased_until = clock_timestamp()")
     other.signal(signal.SIGCONT)
     eventually(lambda: engine.sql(in_beat) == [(other.pid,)], what=other.tail)
     owner.signal(signal.SIGCONT)
-    leased = "select leased_until > clock_timestamp() + interval '3 s' from dispatch where run_id = %s"
+    leased = "select leased_until > clock_timestamp() + interval '6 s' from dispatch where run_id = %s"
     eventually(lambda: engine.sql(leased, run) == [(True,)], what=owner.tail)
     assert holder(run) == owner.pid
     engine.release("go")
