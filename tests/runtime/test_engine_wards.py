@@ -1,0 +1,23 @@
+"""Wards are few, however many workers see what has to go into them."""
+
+from __future__ import annotations
+
+from runtime.models import Dispatch
+from runtime.wards import WARDS
+from tests.runtime.engine import eventually
+
+
+def test_workers_do_not_all_make_wards_for_the_same_runs(engine):
+    version = engine.publish([{"id": "x", "type": "probe", "config": {"hold": "go"}}])
+    runs = [engine.start(version) for _ in range(2 * WARDS)]
+    engine.sql("update dispatch set lost = 2 + run_id %% 2 where run_id = any(%s)", runs)
+    for _ in range(3):
+        engine.worker(lease_seconds=60)
+    held = Dispatch.objects.filter(run_id__in=runs, state="claimed")
+    eventually(lambda: held.count() >= WARDS, what=lambda: engine.told(runs[0]))
+    eventually(lambda: engine.sql("select count(*) from worker where cluster = 'tests' and beat_at > started_at") == [(3,)])
+    ((wards,),) = engine.sql("select count(*) from worker where cluster like '%(ward)'")
+    assert wards <= WARDS
+    engine.release("go")
+    for run in runs:
+        engine.ends(run)
