@@ -41,11 +41,11 @@ class StepFailed(Exception):
 
 
 class RunStopped(Exception):
-    """A stop step ended the run. `rows` are its own, to be written with the run's end."""
+    """A stop step ended the run. `rows` are its own, to be written with the run's end; `error` if it ended as failed."""
 
-    def __init__(self, state: RunState, message: str, output: Any, rows: list[Row]):
+    def __init__(self, state: RunState, message: str, output: Any, error: dict[str, Any] | None, rows: list[Row]):
         super().__init__(message)
-        self.state, self.message, self.output, self.rows = state, message, output, rows
+        self.state, self.message, self.output, self.error, self.rows = state, message, output, error, rows
 
 
 class Unstorable(ValueError):

@@ -48,9 +48,8 @@ async def _to_its_end(execution: Execution) -> None:
     except StepFailed as failed:
         rows = [execution.log("", f"The run failed: {failed}", "error"), *execution.end_rows(RunState.FAILED, error=failed.error)]
     except RunStopped as stopped:
-        error = {"message": stopped.message} if stopped.state == RunState.FAILED else None
         words = f"Stopped as {stopped.state}" + (f": {stopped.message}" if stopped.message else "")
-        rows = [*stopped.rows, execution.log("", words), *execution.end_rows(stopped.state, stopped.output, error)]
+        rows = [*stopped.rows, execution.log("", words), *execution.end_rows(stopped.state, stopped.output, stopped.error)]
     await execution.commit(*rows)
 
 
@@ -239,8 +238,13 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     if isinstance(outcome, Stop):
         # Its rows are written with the end: a result without it would let the next owner pass over the stop.
-        row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, outcome.output, ctx=ctx)
-        raise RunStopped(outcome.state, str(outcome.message), outcome.output, [*_settled_if_open(ctx), *ctx.lines, row])
+        state, error = StepState.SUCCEEDED, None
+        if outcome.state == RunState.FAILED:
+            # As one that failed: a requeue runs it again, and does not pass over it.
+            state, error = StepState.FAILED, _error(execution, ctx.node, ctx.path, StepError(str(outcome.message)))
+        row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, state, outcome.output, error, ctx)
+        rows = [*_settled_if_open(ctx), *ctx.lines, row]
+        raise RunStopped(outcome.state, str(outcome.message), outcome.output, error, rows)
     return outcome
 
 
@@ -309,8 +313,7 @@ def _failure(
     execution: Execution, node: Node, path: str, scope: Scope, wrong: StepError, ctx: StepContext | None = None
 ) -> StepFailed:
     """Record that a step failed, and make the exception that carries it up."""
-    error = {"step": node.id, "name": node.name, "path": path, "field": wrong.field,
-             "message": execution.words(wrong.message)}
+    error = _error(execution, node, path, wrong)
     rows: list[Row] = []
     take = 1
     if ctx is not None:
@@ -327,13 +330,20 @@ def _failure(
     return StepFailed(error)
 
 
+def _error(execution: Execution, node: Node, path: str, wrong: StepError) -> dict[str, Any]:
+    """What is stored of a failure."""
+    message = execution.words(wrong.message)
+    return {"step": node.id, "name": node.name, "path": path, "field": wrong.field, "message": message}
+
+
 def _result_row(
     execution: Execution, node: Node, path: str, scope: Scope, take: int, state: StepState, output: Any = None,
     error: dict[str, Any] | None = None, ctx: StepContext | None = None,
 ) -> Row:
     return "result", (
         execution.run.id, scope.path, path, take, node.id, state, _input(execution, ctx),
-        None if output is None else execution.dump(output), None if error is None else execution.dump(error), execution.claim.token, ctx.cost if ctx else None,
+        None if output is None else execution.dump(output), None if error is None else execution.dump(error),
+        execution.claim.token, ctx.cost if ctx else None,
         ctx.began_at if ctx else execution.services.now(),
     )
 

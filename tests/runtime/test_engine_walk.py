@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime import acts, waits
-from runtime.models import Frame, Wait
+from runtime.models import Frame, StepResult, Wait
 from tests.runtime.engine import eventually
 
 FAILS = {"type": "probe", "config": {"fail": 99, "retry": False, "outcome": "answered"}}
@@ -293,8 +293,20 @@ def test_a_stop_inside_lanes_ends_the_run(engine, outcome):
     row = engine.ends(run, outcome)
     assert row.output == {"x": 1}
     assert "never" not in engine.results(run) and "both/c/next" not in engine.results(run)
-    assert engine.results(run)["both/a/quit"] == ("succeeded", {"x": 1})
+    assert engine.results(run)["both/a/quit"] == (outcome, {"x": 1} if outcome == "succeeded" else "enough")
     assert Wait.objects.get(run_id=run).state == ("cancelled" if outcome == "succeeded" else "suspended")
+
+
+def test_a_requeue_does_not_pass_over_the_stop_that_ended_the_run_as_failed(engine):
+    stop = {"id": "quit", "type": "stop", "config": {"outcome": "failed", "message": "enough"}}
+    run = engine.start(engine.publish([probe("first"), stop, probe("never")]))
+    engine.worker()
+    error = engine.ends(run, "failed").error
+    assert (error["step"], error["message"]) == ("quit", "enough")
+    assert acts.requeue(run)
+    eventually(lambda: StepResult.objects.filter(run_id=run, path="quit").count() == 2)
+    engine.ends(run, "failed")
+    assert paths(engine, run) == ["first"]
 
 
 def test_a_stop_inside_a_loop_ends_the_run(engine):
