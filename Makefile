@@ -17,7 +17,7 @@ up: packages
 	@$(RUN) manage.py up
 
 test: test-packages browser
-	@$(RUN) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Not a test: measurements, which take as long as you let them.
 bench: test-packages

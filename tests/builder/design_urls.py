@@ -17,6 +17,7 @@ urlpatterns = [
     path("", page, name="flows"),
     path("runs/", page, name="runs"),
     path("approvals/", page, name="approvals"),
+    path("palette/", page, name="palette"),
     path("login/", LoginView.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("gallery/", gallery, name="gallery"),

@@ -294,6 +294,7 @@ def test_steps_come_in_pages_with_their_attempts(program):
     factories.attempt(run, "qualify", 2, 0.5, 1)
     for n in range(3):
         factories.result(run, f"each[{n}]/add", n, n + 1)
+    factories.frame(run, "each", total=4, cursor=4, open=[3], succeeded=3)
     factories.attempt(run, "each[3]/add", 1, 4, None)
     found, cursor = [], ""
     for _ in range(10):

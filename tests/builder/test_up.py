@@ -132,24 +132,24 @@ class TestFirstStart:
         assert READY.search(first.output)[2] == f"http://127.0.0.1:{first.port}/"
 
     def test_pages_and_static_files_are_served_without_debug(self, first):
-        assert first.get("/admin/login/") == 200
+        assert first.get("/login/") == 200
         assert first.get("/static/nothing.css") == 404
         assert first.manage("shell", "-c", "from django.conf import settings; assert not settings.DEBUG").returncode == 0
 
     def test_an_answer_to_head_ends_with_its_headers(self, first):
-        for path in ("/admin/login/", "/hooks/nobody-listens-here/", "/static/nothing.css"):
+        for path in ("/login/", "/hooks/nobody-listens-here/", "/static/nothing.css"):
             with socket.create_connection(("127.0.0.1", first.port), timeout=30) as client, client.makefile("rb") as answer:
                 client.sendall(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
                 head, end, body = answer.read().partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 ") and b"Content-Length: " in head and end and not body
 
     def test_clients_that_send_a_byte_at_a_time_keep_nobody_waiting(self, first):
-        heads = [b"GET /admin/login/ HT", b"POST /admin/login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\na"]
+        heads = [b"GET /login/ HT", b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\na"]
         slow = [socket.create_connection(("127.0.0.1", first.port)) for _ in range(60)]
         try:
             for number, client in enumerate(slow):
                 client.sendall(heads[number % 2])
-            assert first.get("/admin/login/") == 200
+            assert first.get("/login/") == 200
         finally:
             for client in slow:
                 client.close()
@@ -181,7 +181,7 @@ class TestLaterStarts:
         second = again()
         seconds = float(second.wait_for(READY)[1])
         assert "up to date" in second.output and "shown only now" not in second.output
-        assert second.get("/admin/login/") == 200
+        assert second.get("/login/") == 200
         assert seconds < 8 or os.getloadavg()[0] > 2 * os.cpu_count(), "measured on a machine with nothing else to do"
         assert second.end(signal.SIGTERM) == 0
         assert second.processes() == []
@@ -194,7 +194,7 @@ class TestLaterStarts:
             leader = next(one for one in up.processes(word) if one.ppid() == up.process.pid)
             leader.kill()
             up.wait_for(f"{name} stopped unexpectedly \\(signal SIGKILL\\); starting again")
-        assert up.get("/admin/login/") == 200
+        assert up.get("/login/") == 200
         assert up.end(signal.SIGINT) == 0
         assert up.processes() == []
 
@@ -209,7 +209,7 @@ class TestLaterStarts:
 
         after = again()
         after.wait_for(READY)
-        assert after.get("/admin/login/") == 200
+        assert after.get("/login/") == 200
 
 
 def stop_first(first: Up) -> None:

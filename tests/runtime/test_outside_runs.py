@@ -103,7 +103,7 @@ def test_an_answer_that_is_no_json_is_asked_for_again_and_then_fails_by_name(eng
     engine.worker()
     error = engine.ends(run, "failed").error
     assert error["step"] == "qualify" and error["field"] == "schema" and "not JSON" in error["message"]
-    assert [attempt.tokens_in for attempt in engine.attempts(run)] == [120, 120], "both were paid for"
+    assert [attempt.tokens_in for attempt in engine.attempts(run)] == [120] * 4, "two attempts, each corrected once, all paid for"
 
 
 def test_the_other_sides_wish_to_wait_is_a_floor(engine, crm, clock):
