@@ -51,7 +51,7 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
-LONGEST_FIRST = ("chaos", "e2e", "test_engine", "test_up", "test_access", "test_outside_runs")
+LONGEST_FIRST = ("e2e", "test_engine", "test_up", "test_access", "test_outside_runs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
