@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import psycopg
@@ -53,7 +54,8 @@ from mine where d.run_id = mine.run_id
 # Leases that ran out: ready again, and remembered as lost. Returns those that died alone too often.
 TAKE_BACK = f"""
 with expired as materialized (
-    select run_id from dispatch where token is not null and leased_until < clock_timestamp()
+    select run_id from dispatch
+    where token is not null and leased_until < clock_timestamp() and clock_timestamp() < to_timestamp(%s)
     order by leased_until limit 500 for no key update skip locked
 )
 update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null,
@@ -102,9 +104,10 @@ async def claim_suspects(
     return [_claimed(row) for row in rows]
 
 
-async def take_back(connection: psycopg.AsyncConnection) -> list[int]:
-    """Make the runs of dead workers ready again. Returns those to quarantine: they killed their worker alone."""
-    rows = await (await connection.execute(TAKE_BACK)).fetchall()
+async def take_back(connection: psycopg.AsyncConnection, not_after: float = math.inf) -> list[int]:
+    """Make the runs of dead workers ready again, unless it is later than `not_after` (seconds of the database's clock), and
+    what was known of the owners is old. Returns those to quarantine: they killed their worker alone."""
+    rows = await (await connection.execute(TAKE_BACK, [not_after])).fetchall()
     return [run_id for run_id, deaths, _ in rows if deaths >= LONE_DEATHS]
 
 

@@ -76,7 +76,9 @@ class Housekeeping:
     def __init__(self, worker: Worker):
         self.worker = worker
         self._unknown: set[int] = set()
-        self._last_turn: float | None = None
+        self._began, self._last_turn = time.monotonic(), None
+        self._longest_turn = TURN_SECONDS + worker.lease_seconds / 3
+        """Seconds from one turn to the next, after more of which owners may not have been able to renew."""
         self._stuck_at = 0.0
 
     async def run(self) -> None:
@@ -84,7 +86,7 @@ class Housekeeping:
             while True:
                 await self._let_owners_renew(connection)
                 async with connection.transaction():
-                    for run_id in await claims.take_back(connection):
+                    for run_id in await claims.take_back(connection, self._last_turn + self._longest_turn):
                         log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
                         await connection.execute(QUARANTINE, [run_id])
                 await self._tell_of_stuck_versions(connection)
@@ -100,18 +102,18 @@ class Housekeeping:
     async def _let_owners_renew(self, connection: psycopg.AsyncConnection) -> None:
         """A lease that ran out is no sign of death after a time in which nobody could renew: the database was away, the
         machine slept, its clock leapt. Owners get half a lease then, in which each that lives renews."""
-        rest = TURN_SECONDS
-        while await self._since_last_turn(connection) > rest + self.worker.lease_seconds / 3:
-            rest = self.worker.lease_seconds / 2
-            await asyncio.sleep(rest)
+        longest = self._longest_turn
+        while await self._since_last_turn(connection) > longest:
+            await asyncio.sleep(self.worker.lease_seconds / 2)
+            longest = self._longest_turn - TURN_SECONDS + self.worker.lease_seconds / 2
 
     async def _since_last_turn(self, connection: psycopg.AsyncConnection) -> float:
-        """Seconds; for a new worker none, unless the server itself has not been up for as long as a lease."""
+        """Seconds; for a new worker since its start, unless the server itself has not been up for as long as a lease."""
         now, up = await (await connection.execute(TIMES)).fetchone()
         last, self._last_turn = self._last_turn, now
         if last is not None:
             return now - last
-        return math.inf if up < self.worker.lease_seconds else 0.0
+        return math.inf if up < self.worker.lease_seconds else time.monotonic() - self._began
 
     async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
         """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -71,6 +72,8 @@ class Journal:
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self.batches = 0
+        self.busy_since: float | None = None
+        """Monotonic time at which what is being written now was sent; None while nothing is."""
 
     def add(self, claim: Claim, rows: list[Row]) -> None:
         """Let rows ride along with the next batch, at the latest after 200 rows or 50 ms."""
@@ -112,7 +115,11 @@ class Journal:
             self._timer = None
         entries, self._entries, self._rows = self._entries, [], 0
         if entries:
-            await self._write(entries)
+            try:
+                self.busy_since = time.monotonic()
+                await self._write(entries)
+            finally:
+                self.busy_since = None
 
     async def _write(self, entries: list[Entry]) -> None:
         """Write the entries; set apart those whose claim is gone, and by halving those that the database refuses."""
@@ -176,6 +183,7 @@ class Journal:
     async def _transact(self, entries: list[Entry]) -> None:
         """One transaction, sent as one pipeline; sent again when the connection broke before the commit."""
         failpoints.hit("journal.before")
+        self.busy_since = time.monotonic()
         self._batch += 1
         pause = 0.0
         while True:

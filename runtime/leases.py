@@ -22,19 +22,28 @@ from .database import conninfo
 
 log = logging.getLogger(__name__)
 
+SLOWEST_COMMIT = 10.0
+"""Seconds that a commit may take on a bad day, however short the leases are."""
+
 BEAT = """
 update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, stopping = %s, unable = %s::jsonb where id = %s
 """
 
 
 class LeaseKeeper(threading.Thread):
-    """Renews every third of a lease, beats every second. `loop_beat()` gives the monotonic time of the loop's last beat."""
+    """Renews every third of a lease, beats every second. `loop_beat()` gives the monotonic time of the loop's last beat,
+    `busy_since()` that since which the journal waits for the database, or None."""
 
-    def __init__(self, worker_id: int, lease: float, loop_beat: Callable[[], float], figures: Callable[[], tuple[int, int, bool, str]]):
+    def __init__(
+        self, worker_id: int, lease: float, loop_beat: Callable[[], float], busy_since: Callable[[], float | None],
+        figures: Callable[[], tuple[int, int, bool, str]],
+    ):
         super().__init__(name="leases", daemon=True)
-        self.worker_id, self.lease, self.loop_beat, self.figures = worker_id, lease, loop_beat, figures
+        self.worker_id, self.lease = worker_id, lease
+        self.loop_beat, self.busy_since, self.figures = loop_beat, busy_since, figures
         self._told = threading.Event()
         self._connection: psycopg.Connection | None = None
+        self._answers_since: float | None = None
         self._end_when_nothing_turns()
 
     def run(self) -> None:
@@ -49,6 +58,7 @@ class LeaseKeeper(threading.Thread):
                 renewed = now
             if now - beaten >= min(1.0, self.lease / 6) and self._beat():
                 beaten = now
+            self._end_when_nothing_is_written()
         if self._connection:
             self._connection.close()
 
@@ -68,6 +78,14 @@ class LeaseKeeper(threading.Thread):
         if time.monotonic() - renewed > 0.7 * self.lease:
             log.critical("worker %s: the event loop hangs; ending before its leases do", self.worker_id)
             os._exit(70)
+
+    def _end_when_nothing_is_written(self) -> None:
+        """The database answers this thread, and the journal has waited for it for a whole lease: whoever cannot write must
+        hold nothing."""
+        busy, answers, longest = self.busy_since(), self._answers_since, max(self.lease, SLOWEST_COMMIT)
+        if busy is not None and answers is not None and time.monotonic() - max(busy, answers) > longest:
+            log.critical("worker %s: the journal waits for a database that answers; ending", self.worker_id)
+            os._exit(72)
 
     def _end_when_nothing_turns(self) -> None:
         """A step that keeps the interpreter's lock for ever, in a loop of C, lets this thread do nothing either: the system
@@ -91,10 +109,11 @@ class LeaseKeeper(threading.Thread):
             if self._connection is None or self._connection.closed:
                 self._connection = psycopg.connect(conninfo(), autocommit=True, application_name="holdfast leases")
             self._connection.execute(sql, parameters)
+            self._answers_since = self._answers_since or time.monotonic()
             return True
         except psycopg.Error as error:
             log.warning("worker %s: leases could not be renewed: %s", self.worker_id, error)
             if self._connection:
                 self._connection.close()
-            self._connection = None
+            self._connection = self._answers_since = None
             return False

@@ -104,8 +104,11 @@ class StepContext:
         plan, execution = self._execution.plan, self._execution
         if self.take > 1 or plan.budget_run is None and plan.budget_day is None:
             return
-        rows = await execution.services.query(SPENT, {"run": self.run_id, "workflow": execution.run.workflow_id})
-        run, day = (float(spent) + float(execution.spent or 0) for spent in rows[0])
+        with self._off_the_clock():
+            await execution.commit()  # what earlier calls cost may still be on its way
+            rows = await execution.services.query(SPENT, {"run": self.run_id, "workflow": execution.run.workflow_id})
+        run, day = map(float, rows[0])
+        day += float(execution.spent or 0)  # which the run's own row learns at its release
         for spent, budget, what in ((run, plan.budget_run, "run"), (day, plan.budget_day, "day")):
             if budget is not None and spent >= budget:
                 raise OverBudget(f"The budget of a {what} is ${budget:,.2f}, and ${spent:,.4f} is spent.")

@@ -86,7 +86,9 @@ class Worker:
         _calm_garbage_collection()
         self.id = await self._register()
         self.journal = Journal(lambda: connect("holdfast journal"), self.id)
-        keeper = LeaseKeeper(self.id, self.lease_seconds, lambda: self.watching.loop_beat, self._figures)
+        keeper = LeaseKeeper(
+            self.id, self.lease_seconds, lambda: self.watching.loop_beat, lambda: self.journal.busy_since, self._figures
+        )
         keeper.start()
         journal = asyncio.create_task(self.journal.run())
         journal.add_done_callback(_end_without_journal)

@@ -118,7 +118,7 @@ class Strange(StepType):
 
 
 class LethalConfig(Config):
-    how: Literal["kill", "block", "spin"] = "kill"
+    how: Literal["kill", "block", "spin", "mute"] = "kill"
 
 
 class Lethal(StepType):
@@ -132,6 +132,9 @@ class Lethal(StepType):
                 deaths.write(f"{os.getpid()}\n")
             if ctx.config["how"] == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if ctx.config["how"] == "mute":  # the journal's connection never answers again
+                ctx._execution.services.journal._send = lambda *_: asyncio.Event().wait()
+                return Done({"survived": False})
             if ctx.config["how"] == "spin":
                 sum(itertools.repeat(1))  # a loop of C that keeps the interpreter's lock, for ever
             time.sleep(60)

@@ -74,7 +74,7 @@ def test_after_the_machine_slept_the_owners_of_runs_come_first(engine):
     eventually(lambda: engine.ledger(run))
     other = engine.worker(lease_seconds=12)
     in_beat = "select pid from worker where beat_at > clock_timestamp() - interval '0.5 s'"
-    eventually(lambda: len(engine.sql(in_beat)) == 2)
+    eventually(lambda: len(engine.sql(in_beat + " and beat_at > started_at + interval '3 s'")) == 2)  # both have kept house
     for worker in (owner, other):
         worker.signal(signal.SIGSTOP)
     eventually(lambda: engine.sql("select max(beat_at) < clock_timestamp() - interval '6 s' from worker")[0][0])
@@ -84,7 +84,7 @@ def test_after_the_machine_slept_the_owners_of_runs_come_first(engine):
     owner.signal(signal.SIGCONT)
     leased = "select leased_until > clock_timestamp() + interval '6 s' from dispatch where run_id = %s"
     eventually(lambda: engine.sql(leased, run) == [(True,)], what=owner.tail)
-    assert holder(run) == owner.pid
+    assert holder(run) == owner.pid, engine.told(run)
     engine.release("go")
     engine.ends(run)
     assert len(engine.ledger(run)) == 1
@@ -106,6 +106,17 @@ def test_a_loop_of_c_that_lets_no_thread_turn_ends_its_process_too(engine):
 
 
 @pytest.mark.fault(19)
+def test_a_worker_whose_journal_gets_no_answer_ends_though_its_loop_turns_and_its_leases_could_be_renewed(engine):
+    run = engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": "mute"}}]))
+    mute = engine.worker(lease_seconds=3)
+    eventually(lambda: (engine.folder / "deaths").exists())
+    (engine.folder / "harmless").touch()
+    assert mute.ended() == 72, mute.tail()
+    engine.worker(lease_seconds=3)
+    engine.ends(run)
+    assert engine.output(run, "bad") == {"survived": True}
+
+
 def test_a_run_that_kills_its_worker_is_quarantined_and_two_hundred_beside_it_are_not(engine):
     """The others are in calls that take as long as the test likes; new runs go through all the while."""
     good = [engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}]))]

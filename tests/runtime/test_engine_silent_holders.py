@@ -23,7 +23,7 @@ def person(silent: psycopg.Connection, run: int, worker: int, token: int) -> Non
 
 
 def housekeeper(silent: psycopg.Connection, run: int, worker: int, token: int) -> None:
-    assert silent.execute(TAKE_BACK).fetchall()
+    assert silent.execute(TAKE_BACK, ["infinity"]).fetchall()
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_long_and_deep_sources_are_answered_at_once(source):
         except ExpressionError:
             pass
 
-    assert seconds(attempt) < 0.5
+    assert seconds(attempt) < 2, "what grows beyond reason takes minutes"
 
 
 def test_a_chain_of_200_sums_is_fine():
