@@ -68,28 +68,6 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
     assert len(tokens) == 1
 
 
-def test_after_the_machine_slept_the_owners_of_runs_come_first(engine):
-    run = engine.start(engine.publish([{"id": "call", "type": "probe", "config": {"hold": "go"}}]))
-    owner = engine.worker(lease_seconds=12)
-    eventually(lambda: engine.ledger(run))
-    other = engine.worker(lease_seconds=12)
-    in_beat = "select pid from worker where beat_at > clock_timestamp() - interval '0.5 s'"
-    eventually(lambda: len(engine.sql(in_beat + " and beat_at > started_at + interval '3 s'")) == 2)  # both have kept house
-    for worker in (owner, other):
-        worker.signal(signal.SIGSTOP)
-    eventually(lambda: engine.sql("select max(beat_at) < clock_timestamp() - interval '6 s' from worker")[0][0])
-    engine.sql("update dispatch set leased_until = clock_timestamp()")
-    other.signal(signal.SIGCONT)
-    eventually(lambda: engine.sql(in_beat) == [(other.pid,)], what=other.tail)
-    owner.signal(signal.SIGCONT)
-    leased = "select leased_until > clock_timestamp() + interval '6 s' from dispatch where run_id = %s"
-    eventually(lambda: engine.sql(leased, run) == [(True,)], what=owner.tail)
-    assert holder(run) == owner.pid, engine.told(run)
-    engine.release("go")
-    engine.ends(run)
-    assert len(engine.ledger(run)) == 1
-
-
 def test_a_loop_that_hangs_ends_its_process_before_its_leases(engine):
     run = engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": "block"}}]))
     hanging = engine.worker(lease_seconds=3)
