@@ -97,6 +97,7 @@ VIEWS: dict[str, Rule] = {
     "run_rerun": OPERATOR,
     "run_retry": OPERATOR,
     "run_skip": OPERATOR,
+    "run_step": BUILDER,
     "run_fail": OPERATOR,
     "run_wait": OPERATOR,
     "run_answer": OPERATOR,

@@ -121,7 +121,7 @@ def _sequences(definition: dict[str, Any]) -> Iterator[tuple[tuple[str, str], li
 
 def _fields(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldChange]:
     """Differences of a step's own fields; the steps inside it are told by themselves, its lanes by name and rule."""
-    yield from _differences(_own(old), _own(new), "")
+    yield from differences(_own(old), _own(new), "")
 
 
 def _own(step: dict[str, Any]) -> dict[str, Any]:
@@ -137,11 +137,12 @@ def _own(step: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def _differences(old: Any, new: Any, place: str) -> Iterator[FieldChange]:
+def differences(old: Any, new: Any, place: str) -> Iterator[FieldChange]:
+    """Of two values, by dotted path below `place`; lists are told as a whole."""
     if old == new and type(old) is type(new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys([*old, *new]):
-            yield from _differences(old.get(key), new.get(key), f"{place}.{key}" if place else str(key))
+            yield from differences(old.get(key), new.get(key), f"{place}.{key}" if place else str(key))
     else:
         yield FieldChange(place, old, new)

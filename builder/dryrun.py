@@ -13,7 +13,8 @@ from typing import Any
 
 from runtime.definition import find
 from runtime.expressions import ExpressionError, compile
-from runtime.models import Credential
+from runtime.models import Credential, Run
+from runtime.paths import key_of
 from runtime.plan import make_plan
 from runtime.states import RunState
 from runtime.steps import step_types
@@ -70,6 +71,8 @@ class DryContext:
     take: int = 1
     test: bool = True
     lines: list[str] = field(default_factory=list)
+    created_at: datetime | None = None
+    """Of a step of a run that was: then it has that run's key."""
 
     def evaluate(self, expression: str, **more: Any) -> Any:
         try:
@@ -110,14 +113,19 @@ class DryContext:
         raise WouldCall(request)
 
     def idempotency_key(self, operation: str) -> str:
-        return "the same in every attempt"
+        if self.created_at is None:
+            return "the same in every attempt"
+        return key_of(self.run_id, self.created_at, self.path, self.take, operation)
 
     def log(self, text: str, level: str = "info", data: Any = None) -> None:
         self.lines.append(text)
 
 
-def dry_run(definition: dict[str, Any], step_id: str, names: Mapping[str, Any], team_id: int) -> Shown:
-    """What the step would do with these names."""
+def dry_run(
+    definition: dict[str, Any], step_id: str, names: Mapping[str, Any], team_id: int, *,
+    run: Run | None = None, path: str = "", take: int = 1,
+) -> Shown:  # fmt: skip
+    """What the step would do with these names; with a `run`, at a path and take of it."""
     step = find(definition, step_id)
     kind = step_types().get(step["type"]) if step else None
     if step is None or kind is None or kind.children:
@@ -129,6 +137,9 @@ def dry_run(definition: dict[str, Any], step_id: str, names: Mapping[str, Any], 
     except ValueError as wrong:
         return Shown("failure", str(wrong), field="config")
     context = DryContext(step_id, step.get("name") or kind.label, config, dict(names), _connections(team_id))
+    if run is not None:
+        context.run_id, context.path, context.take = run.pk, path, take
+        context.created_at, context.test = run.created_at, run.test
     return asyncio.run(_run(kind, context))
 
 

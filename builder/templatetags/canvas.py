@@ -10,7 +10,7 @@ from django import template
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
-from ..changewords import Told, told
+from ..changewords import Told, plain, told
 from ..diff import Change
 from .formats import display_name
 
@@ -35,6 +35,12 @@ def kind_label(type_: str) -> str:
 def in_words(change: Change) -> list[Told]:
     """The fields of a change as the panel calls them."""
     return told(change)
+
+
+@register.filter
+def as_line(value: Any) -> str:
+    """Any value, in one line that is not too long."""
+    return plain(value)
 
 
 @register.filter

@@ -9,6 +9,7 @@ from .again import fail_run, requeue_run, rerun_run, retry_run, skip_step
 from .jobs import filter_delete, filter_save, job_file, job_list, job_page, job_stop
 from .listing import run_list
 from .page import run_live, run_page
+from .step import run_step
 
 urlpatterns = [
     path("runs/", run_list, name="runs"),
@@ -26,6 +27,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rerun/", rerun_run, name="run_rerun"),
     path("runs/<int:run_id>/retry/", retry_run, name="run_retry"),
     path("runs/<int:run_id>/skip/", skip_step, name="run_skip"),
+    path("runs/<int:run_id>/step/", run_step, name="run_step"),
     path("runs/<int:run_id>/fail/", fail_run, name="run_fail"),
     path("runs/<int:run_id>/waits/<int:wait_id>/", act_on_wait, name="run_wait"),
     path("runs/<int:run_id>/waits/<int:wait_id>/answer/", answer_wait, name="run_answer"),

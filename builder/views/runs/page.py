@@ -104,6 +104,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "working": working_time(run),
         "unpriced": bool(unpriced_runs([run.pk])),
         "may_act": access.can(request.user, access.OPERATOR, run.workflow.team_id),
+        "may_try": access.can(request.user, access.BUILDER, run.workflow.team_id),
         "may_decide": may_decide(request.user, run, rows.places.get(chosen.path)),
         "neighbours": neighbours(request, run),
         "started_by": started_by(run, nodes[0]),

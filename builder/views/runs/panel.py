@@ -68,9 +68,11 @@ def _acts(run: Run, definition: dict[str, Any], node: Node, place: Place) -> dic
         holds = any(name != "on_error" for name, _ in children(step))
         if not holds and (place.result is None or place.result.state == "failed"):
             acts["skip_url"] = f"{reverse('run_skip', args=[run.pk])}?{asked}"
+    if "[]" not in node.path and node.icon not in ("loop", "parallel") and (place.started_at or place.result):
+        acts["step_url"] = f"{reverse('run_step', args=[run.pk])}?{urlencode({'step': node.path})}"
     if not run.workflow.deleted_at and _in_draft(run, step_of(node.path)):
         acts["builder_url"] = f"{reverse('flow', args=[run.workflow_id])}?{urlencode({'step': step_of(node.path)})}"
-    return acts | {"more": any(acts.get(name) for name in ("iteration_url", "skip_url", "builder_url"))}
+    return acts | {"more": any(acts.get(name) for name in ("iteration_url", "skip_url", "step_url", "builder_url"))}
 
 
 def _where(path: str) -> str:
