@@ -111,6 +111,8 @@ class Claiming:
     async def _load_and_go(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         ready = []
         for claim, times, version_id, run in claimed:
+            if times == 1:
+                self.worker.claim_lag.take(max(0.0, (self.worker.now() - run.created_at).total_seconds()))
             plan = await self.plans.get(connection, version_id)
             if plan is None:
                 self.worker.journal.add(claim, [("handback", (run.id, claim.token))])

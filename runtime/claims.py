@@ -104,11 +104,11 @@ async def claim_suspects(
     return [_claimed(row) for row in rows]
 
 
-async def take_back(connection: psycopg.AsyncConnection, not_after: float = math.inf) -> list[int]:
+async def take_back(connection: psycopg.AsyncConnection, not_after: float = math.inf) -> tuple[int, list[int]]:
     """Make the runs of dead workers ready again, unless it is later than `not_after` (seconds of the database's clock), and
-    what was known of the owners is old. Returns those to quarantine: they killed their worker alone."""
+    what was known of the owners is old. Returns how many, and those to quarantine: they killed their worker alone."""
     rows = await (await connection.execute(TAKE_BACK, [not_after])).fetchall()
-    return [run_id for run_id, deaths, _ in rows if deaths >= LONE_DEATHS]
+    return len(rows), [run_id for run_id, deaths, _ in rows if deaths >= LONE_DEATHS]
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from . import failpoints
 from .expressions import ExpressionError
 from .faults import kind_of
+from .gauges import Histogram
 from .journal import Claim, Journal, Row, StaleClaim
 from .jsonvalues import BadJson, check_json, storable_text
 from .masking import Masker
@@ -57,6 +58,7 @@ class Services(Protocol):
 
     journal: Journal
     lease_seconds: float
+    wake_lateness: Histogram
 
     def now(self) -> datetime: ...
     async def query(self, sql: str, parameters: Any) -> list[tuple]: ...
@@ -348,6 +350,8 @@ class Execution:
         for kind, *row in await self.commit(*(("due", (self.run.id, wait_id)) for wait_id in due)):
             if kind == "due":
                 failpoints.hit("wait.resolved")
+                if (parked := self.parked.get(row[0])) and parked.due_at:
+                    self.services.wake_lateness.take(max(0.0, (self.services.now() - parked.due_at).total_seconds()))
                 self.wake(row[0], row[1])
 
     def lose(self) -> None:

@@ -80,13 +80,16 @@ class Housekeeping:
         self._longest_turn = TURN_SECONDS + worker.lease_seconds / 3
         """Seconds from one turn to the next, after more of which owners may not have been able to renew."""
         self._stuck_at = 0.0
+        self.taken_back = 0
 
     async def run(self) -> None:
         async with await connect("holdfast housekeeping") as connection:
             while True:
                 await self._let_owners_renew(connection)
                 async with connection.transaction():
-                    for run_id in await claims.take_back(connection, self._last_turn + self._longest_turn):
+                    taken, deadly = await claims.take_back(connection, self._last_turn + self._longest_turn)
+                    self.taken_back += taken
+                    for run_id in deadly:
                         log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
                         await connection.execute(QUARANTINE, [run_id])
                 await self._tell_of_stuck_versions(connection)

@@ -19,6 +19,8 @@ from typing import Any
 import psycopg
 
 from . import failpoints
+from .gauges import ROWS as BATCH_ROWS
+from .gauges import SECONDS, Histogram
 from .journal_sql import ROWS, STALE_CLAIM, STALE_CONNECTION
 
 log = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ class Journal:
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self.batches = 0
+        self.batch_rows, self.flush_seconds = Histogram(BATCH_ROWS), Histogram(SECONDS)
         self.busy_since: float | None = None
         """Monotonic time at which what is being written now was sent; None while nothing is."""
 
@@ -215,6 +218,8 @@ class Journal:
                         cursors[kind] = await connection.execute(statement.sql, statement.columns(rows))
                 failpoints.hit("journal.inside")
         self.batches += 1
+        self.batch_rows.take(sum(map(len, by_kind.values())))
+        self.flush_seconds.take(time.monotonic() - self.busy_since)
         await _hand_out(entries, {kind: cursors[kind] for kind in cursors if ROWS[kind].returns})
 
     async def _read_back(self, entries: list[Entry]) -> None:

@@ -26,7 +26,8 @@ SLOWEST_COMMIT = 10.0
 """Seconds that a commit may take on a bad day, however short the leases are."""
 
 BEAT = """
-update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, stopping = %s, unable = %s::jsonb where id = %s
+update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, stopping = %s, unable = %s::jsonb,
+    figures = %s::jsonb where id = %s
 """
 
 
@@ -36,7 +37,7 @@ class LeaseKeeper(threading.Thread):
 
     def __init__(
         self, worker_id: int, lease: float, loop_beat: Callable[[], float], busy_since: Callable[[], float | None],
-        figures: Callable[[], tuple[int, int, bool, str]],
+        figures: Callable[[], tuple[int, int, bool, str, str]],
     ):
         super().__init__(name="leases", daemon=True)
         self.worker_id, self.lease = worker_id, lease

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import math
 import os
@@ -29,6 +30,7 @@ from .database import connect
 from .definition import FORMAT
 from .endings import follow_ends
 from .execution import Execution
+from .gauges import SECONDS, Histogram
 from .housekeeping import Housekeeping
 from .jobs import JOBS_LEFT, forget, work_off
 from .journal import Journal
@@ -72,6 +74,7 @@ class Worker:
         self.clock = WorkerClock()
         self.executions: dict[int, Execution] = {}
         self.finished = 0
+        self.claim_lag, self.wake_lateness = Histogram(SECONDS), Histogram(SECONDS)
         self.bell = asyncio.Event()
         self.freed = asyncio.Event()
         self._reader: psycopg.AsyncConnection | None = None
@@ -168,8 +171,19 @@ class Worker:
         except TimeoutError:
             log.warning("the database is away; not signed off")
 
-    def _figures(self) -> tuple[int, int, bool, str]:
-        return len(self.executions), self.finished, self.stopping(), self.claiming.plans.reasons
+    def _figures(self) -> tuple[int, int, bool, str, str]:
+        counted = json.dumps(self.counted())
+        return len(self.executions), self.finished, self.stopping(), self.claiming.plans.reasons, counted
+
+    def counted(self) -> dict[str, Any]:
+        """Since its start: histograms as `gauges` tells them, and a number."""
+        return {
+            "claim_lag": self.claim_lag.told(),
+            "wake_lateness": self.wake_lateness.told(),
+            "journal_rows": self.journal.batch_rows.told(),
+            "journal_flush": self.journal.flush_seconds.told(),
+            "taken_back": self.housekeeping.taken_back,
+        }
 
     # What it lends to its runs (`execution.Services`)
 

@@ -24,6 +24,8 @@ class Worker(models.Model):
     finished = models.BigIntegerField(default=0)
     unable = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     """Versions that it cannot run -> why, with step and field."""
+    figures = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
+    """What it has counted since its start, by the names of `runtime.worker.Worker.counted`."""
     stopping = models.BooleanField(default=False)
     ended_at = models.DateTimeField(null=True)
 

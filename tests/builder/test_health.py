@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 
+from builder import metrics
+from runtime.gauges import Histogram
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -118,18 +120,50 @@ def test_metrics_are_what_prometheus_reads(client, settings):
     run = factories.run()
     factories.wait(run, "x", "timer", 0, due=1)
     factories.attempt(run, "qualify", 1, 0, 2)
-    factories.worker(host='a "host"\\', finished=7)
+    late = Histogram((0.5, 1.0))
+    for seconds in (0.2, 0.7, 9.0):
+        late.take(seconds)
+    factories.worker(host='a "host"\\', finished=7, figures={"wake_lateness": late.told(), "taken_back": 2})
     factories.mail(run)
     answer = client.get("/metrics", headers={"Authorization": "Bearer a long secret"})
     assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
     values = {}
     for line in answer.content.decode().splitlines():
         if line.startswith("#"):
-            assert re.fullmatch(r"# (HELP holdfast_\w+ .+|TYPE holdfast_\w+ (gauge|counter))", line)
+            assert re.fullmatch(r"# (HELP holdfast_\w+ .+|TYPE holdfast_\w+ (gauge|counter|histogram))", line)
         else:
             found = re.fullmatch(r'(holdfast_\w+(?:\{(?:\w+="(?:[^"\\]|\\.)*",?)+\})?) (\S+)', line)
             assert found, line
             values[found[1]] = float(found[2])
     assert values['holdfast_runs{state="ready"}'] == 1 and values["holdfast_runs_attention"] == 1
     assert values['holdfast_step_seconds{quantile="0.5"}'] == 2 and values["holdfast_outbox"] == 1
+    buckets = {name: value for name, value in values.items() if name.startswith("holdfast_wake_late_seconds")}
+    assert list(buckets.values()) == [1, 2, 3, 9.9, 3] and any('le="+Inf"' in name for name in buckets)
+    assert [value for name, value in values.items() if name.startswith("holdfast_leases_taken_back_total")] == [2]
     assert values["holdfast_wake_lateness_seconds"] > 0 and values["holdfast_claim_lag_seconds"] > 0
+
+
+def test_test_runs_are_counted_in_no_metric():
+    before = metrics.exposition()
+    run = factories.run(dispatch="ready", test=True)
+    factories.run(state="attention", test=True)
+    factories.wait(run, "x", "timer", 0, due=1)
+    factories.attempt(run, "qualify", 1, 0, 2)
+    after = metrics.exposition()
+    assert [line for line in after.splitlines() if "connections" not in line] == [
+        line for line in before.splitlines() if "connections" not in line
+    ]
+
+
+def test_the_dashboard_asks_only_for_what_is_told():
+    dashboard = json.loads((settings.BASE_DIR / "static/grafana/holdfast.json").read_text())
+    told = set()
+    for metric in metrics.METRICS:
+        parts = ("_bucket", "_sum", "_count") if metric.kind == "histogram" else ("",)
+        told |= {metric.name + part for part in parts}
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    asked = {name for panel in panels for one in panel["targets"] for name in re.findall(r"holdfast_\w+", one["expr"])}
+    assert asked <= told, asked - told
+    shown = {re.sub("_(bucket|sum|count)$", "", name) for name in asked}
+    assert {metric.name for metric in metrics.METRICS} == shown, "what is told and not shown"
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
