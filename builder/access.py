@@ -149,6 +149,7 @@ VIEWS: dict[str, Rule] = {
     "flow_delete": BUILDER,
     "flow_pause": BUILDER,
     "flow_retention": ADMIN,
+    "flow_failures": OPERATOR,
     "flow_picker": BUILDER,
     "flow_renaming": BUILDER,
     "flow_edit": BUILDER,

@@ -2,7 +2,8 @@
 
 A message is claimed under a token and a lease, handed to the mail server outside of any transaction, and settled at
 once. A process that dies between the server's word and its own leaves the message to be sent again, which readers can
-tell by its Message-ID. Without EMAIL_URL messages stay in the product: the Sent mail page shows them.
+tell by its Message-ID. Without EMAIL_URL mails stay in the product: the Sent mail page shows them. What goes to other
+systems (`notices.py`) takes the same way.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from django.conf import settings
 from django.db import connection
 from psycopg.rows import class_row
 
+from . import notices
 from .failpoints import hit
 from .mailer import Deferred, Letter, MailServer, Rejected, Rendered, compose, render
 
@@ -38,7 +40,7 @@ with due as materialized (
 )
 update outbox o set state = 'sending', token = nextval('claim_token'), worker_id = %(worker)s, attempts = attempts + 1,
     due_at = clock_timestamp() + make_interval(secs => %(lease)s)
-from due where o.id = due.id returning o.id, o.token, o.attempts
+from due where o.id = due.id returning o.id, o.token, o.attempts, o.kind
 """
 LEFT_BEHIND = """
 -- Claimed by a worker that has ended, or has not been heard of for as long as a run's lease: due again at once.
@@ -121,18 +123,20 @@ def preview(message_id: int) -> Rendered | None:
 async def _send_all(
     conn: psycopg.AsyncConnection[Any], server: MailServer | None, claims: list[tuple[Any, ...]]
 ) -> None:
-    """One after the other. A worker that is told to stop finishes the message in hand and gives the rest back."""
-    clock, away, left = asyncio.get_running_loop().time, "", list(claims)
+    """One after the other, mails first. A worker that is told to stop finishes the message in hand and gives the rest
+    back."""
+    clock, away = asyncio.get_running_loop().time, ""
+    left = sorted(claims, key=lambda claim: claim[3] == notices.KIND)
     ends = clock() + WORK_SECONDS
     try:
         while left and clock() < ends:
-            pk, token, attempts = left.pop(0)
-            if away:
+            pk, token, attempts, kind = left.pop(0)
+            if away and kind != notices.KIND:
                 await _put_off(conn, pk, token, attempts, away)
             else:
                 away = await _to_the_end(_send_one(conn, server, pk, token, attempts))
     finally:
-        for pk, token, _ in left:
+        for pk, token, *_ in left:
             await conn.execute(GIVE_BACK, {"id": pk, "token": token})
 
 
@@ -151,9 +155,13 @@ async def _send_one(
 ) -> str:
     """Send and settle one. Returns why no other can be sent either, or an empty string."""
     try:
-        message, recipient = await _composed(conn, pk)
-        if server is not None:
-            await asyncio.to_thread(server.send, message, recipient)
+        letter = await _letter(conn, pk)
+        if letter.kind == notices.KIND:
+            await notices.post(letter)
+        else:
+            message = compose(letter)
+            if server is not None:
+                await asyncio.to_thread(server.send, message, letter.recipient)
     except Deferred as later:
         await _put_off(conn, pk, token, attempts, str(later))
         return str(later) if later.everything else ""
@@ -165,12 +173,12 @@ async def _send_one(
     return ""
 
 
-async def _composed(conn: psycopg.AsyncConnection[Any], pk: int):
+async def _letter(conn: psycopg.AsyncConnection[Any], pk: int) -> Letter:
     async with conn.cursor(row_factory=class_row(Letter)) as cursor:
         letter = await (await cursor.execute(READ, (pk,))).fetchone()
     if letter is None:
         raise LookupError("The message is gone.")
-    return compose(letter), letter.recipient
+    return letter
 
 
 async def _put_off(conn: psycopg.AsyncConnection[Any], pk: int, token: int, attempts: int, why: str) -> None:

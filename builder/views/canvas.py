@@ -33,6 +33,7 @@ from ..models import Draft
 from ..panel import Panel, panel_for
 from ..picker import picks, suggested_after, suggested_instead
 from ..renaming import rename_preview
+from .alerts import told_context
 from .keeping import kept_context
 
 TABS = ("setup", "safety", "test")
@@ -148,6 +149,7 @@ def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
         "may_edit": may_edit,
         "may_run": can(request.user, Role.OPERATOR, board.workflow.team),
         **kept_context(request, board.workflow),
+        **told_context(board.workflow),
         "section": "flows",
     }
 

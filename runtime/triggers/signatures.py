@@ -49,6 +49,12 @@ def generated_secrets(token: str) -> list[str]:
     return [PREFIX + b64encode(digest).decode() for digest in digests]
 
 
+def sign(secrets: Sequence[str], event: str, timestamp: str, body: bytes) -> str:
+    """The `webhook-signature` of a message of ours, as Standard Webhooks says: one for each secret."""
+    message = f"{event}.{timestamp}.".encode() + body
+    return " ".join(_sign_standard(secret, message).decode() for secret in secrets)
+
+
 def _read_standard(headers: Mapping[str, str], body: bytes, now: datetime) -> tuple[bytes, list[str]]:
     """`webhook-signature: v1,<base64> v1,<base64>` over `<id>.<timestamp>.<body>`; Svix sends `svix-*`."""
     prefix = "webhook-" if "webhook-signature" in headers else "svix-"

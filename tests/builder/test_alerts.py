@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import standardwebhooks
 from django.urls import reverse
 from django.utils import timezone
 
-from runtime import alerts
+from runtime import alerts, notices
 from runtime.models import Alert, AuditEntry, OutboxMessage, Run, Worker
 from runtime.states import AlertKind
+from runtime.triggers import signatures
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +103,68 @@ def test_workers_and_mails_are_the_installations_affair(client):
     client.post(reverse("alerts"), {"kind": "silent", "threshold": "1", "team": factories.team().pk, "address": "a@example.com", "quiet_minutes": "5"})
     assert Alert.objects.get().team is None
     assert Run.objects.count() == 0
+
+
+def test_test_runs_and_runs_of_other_flows_do_not_count(monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=30))
+    version = factories.version()
+    run = factories.run(version, dispatch="claimed", cost="2.5", test=True)
+    factories.run(version, state="failed", ended=60, test=True)
+    factories.run(version, state="attention", test=True)
+    factories.run(version, dispatch="ready", test=True)
+    factories.wait(run, "x", "timer", 0, due=600)
+    for kind in ("oldest", "failed", "stuck", "overdue", "cost"):
+        assert alerts.value_of(Alert(kind=kind, threshold=0)) == 0, kind
+    factories.run(version, state="failed", ended=60)
+    other = factories.version()
+    assert alerts.value_of(Alert(kind="failed", threshold=0, workflow=version.workflow)) == 1
+    assert alerts.value_of(Alert(kind="failed", threshold=0, workflow=other.workflow)) == 0
+
+
+def test_a_webhook_is_told_as_well_and_signed_for_this_team_alone():
+    rule("silent", 1, url="https://hooks.example/in")
+    assert alerts.look() == 2
+    mail, hook = OutboxMessage.objects.order_by("pk")
+    assert (mail.kind, hook.kind, hook.recipient) == ("email", "webhook", "https://hooks.example/in")
+    event = hook.payload["event"]
+    assert event["type"] == "alert.begun" and event["data"]["rule"] == "silent" and "fewer" in event["text"]
+    call = notices.call(hook.recipient, hook.message_id, hook.payload)
+    headers = {name.lower(): value for name, value in call.headers.items()}
+    [secret] = notices.secrets_for("alerts of team 0", hook.recipient)
+    signatures.verify("standard", [secret], headers, call.body, timezone.now())
+    standardwebhooks.Webhook(secret).verify(call.body, headers)
+    with pytest.raises(signatures.NotSigned):
+        others = notices.secrets_for("alerts of team 1", hook.recipient)
+        signatures.verify("standard", others, headers, call.body, timezone.now())
+
+
+def test_a_rule_tells_somebody_by_mail_or_by_webhook(client):
+    client.force_login(factories.user("operator"))
+    form = {"kind": "failed", "threshold": "3", "team": factories.team().pk, "quiet_minutes": "30"}
+    for wrong in ({}, {"url": "ftp://hooks.example"}, {"url": "hooks.example"}):
+        assert client.post(reverse("alerts"), form | wrong).status_code == 422, wrong
+    assert client.post(reverse("alerts"), form | {"url": "https://hooks.example/in"}).status_code == 302
+    page = client.get(reverse("alerts")).content.decode()
+    assert "https://hooks.example/in" in page and "whsec_" in page
+
+
+def test_failed_runs_of_a_flow_are_told_as_its_settings_say(client, monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=30))
+    version = factories.version()
+    client.force_login(factories.user("builder"))
+    address = reverse("flow_failures", args=[version.workflow_id])
+    assert client.post(address, {"address": "ops@example.com"}).status_code == 403
+    client.force_login(factories.user("operator"))
+    assert "Write one address" in client.post(address, {"address": "ops"}).content.decode()
+    assert "Saved." in client.post(address, {"address": "ops@example.com"}).content.decode()
+    panel = client.get(reverse("flow_panel", args=[version.workflow_id]), {"settings": ""})
+    assert "ops@example.com" in panel.content.decode()
+    assert alerts.look() == 0
+    failed = factories.run(version, state="failed", ended=60, title="Halden", error={"message": "503 from the CRM"})
+    later(minutes=1)
+    assert alerts.look() == 1
+    [mail] = OutboxMessage.objects.all()
+    assert "Halden: 503 from the CRM" in mail.payload["text"] and f"/runs/{failed.pk}/" in mail.payload["text"]
+    assert version.workflow.name in mail.payload["subject"]
+    client.post(address, {"address": ""})
+    assert not Alert.objects.exists()

@@ -1,10 +1,11 @@
-"""How long a flow's runs are kept, said where the flow's settings are."""
+"""How long a flow's runs are kept, and who is told of failed ones, said where the flow's settings are."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 
+from runtime.models import Alert
 from tests.e2e.flows import barriers, builder, complaints, ines, lead  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -23,6 +24,11 @@ def test_an_administrator_says_how_long_runs_are_kept(builder, lead, complaints)
     days.fill("soon")
     days.press("Enter")
     expect(builder.panel.get_by_text("Write a whole number of days")).to_be_visible()
+    told = builder.panel.get_by_label("Tell of failed runs")
+    told.fill("ops@example.com")
+    told.press("Tab")
+    expect(builder.panel.get_by_text("Saved. One mail names the runs")).to_be_visible()
+    assert Alert.objects.get().workflow == lead
     assert complaints == [] and barriers(page) == []
     complaints.clear()  # what axe tries out
     lead.refresh_from_db()

@@ -14,10 +14,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from runtime import approvals, asking, outbox, tokens
+from runtime import approvals, asking, net, outbox, tokens
 from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Wait, Worker
 from runtime.steps.base import Question
 from tests.runtime.engine import eventually
+from tests.servers.misbehaving import Misbehaving
 from tests.servers.smtp import SmtpServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,7 +45,10 @@ def send(database_url: str, senders: int = 1) -> int:
 
     async def one() -> int:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
-            return await outbox.send_due(conn)
+            try:
+                return await outbox.send_due(conn)
+            finally:
+                await net.close()
 
     async def all_of_them() -> list[int]:
         return await asyncio.gather(*(one() for _ in range(senders)))
@@ -206,7 +210,7 @@ def test_a_sender_that_lost_its_lease_settles_nothing(smtp, database_url):
     row = queued()
     with connection.cursor() as cursor:
         cursor.execute(outbox.CLAIM, {"limit": 1, "lease": 300, "worker": None})
-        _, token, _ = cursor.fetchone()
+        _, token, *_ = cursor.fetchone()
     OutboxMessage.objects.update(token=token + 1)
     with connection.cursor() as cursor:
         cursor.execute(outbox.FAILED, {"id": row.pk, "token": token, "error": "late"})
@@ -306,3 +310,21 @@ def test_a_link_whose_key_is_gone_fails_and_says_so(smtp, database_url, settings
     send(database_url)
     row.refresh_from_db()
     assert row.state == "failed" and "HOLDFAST_LINK_KEYS" in row.error and smtp.taken == []
+
+
+def test_a_webhook_goes_out_beside_the_mails_and_is_tried_again(database_url, settings):
+    """Without a mail server, too; what the guarded client will not reach fails at once."""
+    event = {"event": {"type": "alert.begun"}, "sender": "alerts of team 0"}
+    rows = []
+    with Misbehaving() as server:
+        settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = [server.url.partition("//")[2]]
+        places = [f"{server.url}/plain", f"{server.url}/status?code=500", f"{server.url}/status?code=410"]
+        for number, url in enumerate([*places, "http://127.0.0.1:1/"]):
+            rows.append(queued(url, run_id=None, **event))
+            OutboxMessage.objects.filter(pk=rows[-1].pk).update(kind="webhook", message_id=f"alert-{number}")
+        rows.append(queued())
+        assert send(database_url) == 5
+    for row in rows:
+        row.refresh_from_db()
+    assert [row.state for row in rows] == ["sent", "queued", "failed", "failed", "sent"], [row.error for row in rows]
+    assert "500" in rows[1].error and "410" in rows[2].error
