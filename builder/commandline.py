@@ -53,7 +53,7 @@ class FilterCommand(OperatorCommand):
         parser.add_argument("--state", choices=runlist.STATES)
         parser.add_argument("--flow", help="name or number of the flow")
         parser.add_argument("--version-number", dest="version_number", help="number of the flow's version")
-        parser.add_argument("--search", help="title, key or number")
+        parser.add_argument("--search", help="title, key, number, or what the flow lets its runs be found by")
         parser.add_argument("--error", help="kind of error, as `runs` shows it")
         parser.add_argument("--trigger", help="id of the trigger")
         parser.add_argument("--key", help="idempotency key")

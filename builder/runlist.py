@@ -22,7 +22,7 @@ from django.http import QueryDict
 from builder import access
 from runtime.clock import business_now
 from runtime.definition import find
-from runtime.models import Run, Workflow
+from runtime.models import Run, RunSearch, Workflow
 from runtime.paths import step_of
 from runtime.states import DispatchState, RunState
 
@@ -34,6 +34,10 @@ DAY_READ = 20_000
 DAY_KEPT = 30
 STATES = ("running", "waiting", "attention", "failed", "succeeded", "cancelled")
 MORE = ("version", "error", "trigger", "key", "since", "longer", "dearer")
+MOST_DECLARING = 1_000
+LEAST_BEGINNING = 3
+"""Fewer letters than these are looked for as a whole value."""
+LAST_LETTER = "\U0010ffff"
 SINCE = {
     "1h": ("The last hour", timedelta(hours=1)),
     "24h": ("The last 24 hours", timedelta(hours=24)),
@@ -210,12 +214,22 @@ def in_state(state: str) -> Q:
 
 
 def _found_by(text: str, latest: Q) -> Q:
-    """The run of this number; its key; or words of its title, among the latest runs."""
-    found = latest & (Q(title__icontains=text) | Q(idempotency_key=text))
+    """The run of this number; those with this value, or one that begins like this, in what their flows declare; and, among
+    the latest runs, the key or words of the title."""
+    found = latest & (Q(title__icontains=text) | Q(idempotency_key=text)) | Q(pk__in=_declaring(text.lower()))
     if number := _NUMBER.fullmatch(text):
         digits = re.sub(r"\D", "", number[1])
         found |= Q(pk=int(digits)) if len(digits) < 19 else Q()
     return found
+
+
+def _declaring(text: str) -> list[int]:
+    """The numbers themselves: as part of the query they would have it read every run."""
+    same = RunSearch.objects.filter(value=text).order_by("-run_id").values_list("run_id", flat=True)[:MOST_DECLARING]
+    if len(text) < LEAST_BEGINNING:
+        return list(same)
+    alike = RunSearch.objects.filter(value__gte=text, value__lt=text + LAST_LETTER).values_list("run_id", flat=True)
+    return [*same, *alike[:MOST_DECLARING]]
 
 
 def counts(user: Any, chosen: Filter) -> dict[str, str]:

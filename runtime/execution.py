@@ -30,6 +30,7 @@ from .tokens import callback_url
 LARGEST_OUTPUT = 1 << 20
 MOST_PENDING_ROWS = 400
 ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+MOST_FOUND_BY, LONGEST_FOUND_BY = 50, 200
 CLOCK_SLACK = timedelta(milliseconds=50)
 
 
@@ -369,7 +370,7 @@ class Execution:
         if self.titled:
             return []
         self.titled = True
-        return [("title", (self.run.id, self.title(), self.began_at))]
+        return [("title", (self.run.id, self.title(), self.began_at)), *self.search_rows()]
 
     def title(self) -> str:
         if self.run.title:
@@ -379,9 +380,24 @@ class Execution:
         except ExpressionError:
             return ""
 
+    def search_rows(self) -> list[Row]:
+        """What the run can be found by, as far as it is known by now: plain values, and those of lists."""
+        found: dict[str, None] = {}
+        for expression in self.plan.search:
+            try:
+                value = expression.evaluate(self.scope.names)
+            except ExpressionError:
+                continue  # it speaks of a step that has not run
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, str | int | float):
+                    text = one if isinstance(one, str) else ENCODE(one)
+                    found[self.words(text).strip().lower()[:LONGEST_FOUND_BY]] = None
+        found.pop("", None)
+        return [("found_by", (self.run.id, text)) for text in list(found)[:MOST_FOUND_BY]]
+
     def end_rows(self, state: RunState, output: Any = None, error: dict[str, Any] | None = None) -> list[Row]:
         self.titled = True
-        rows: list[Row] = []
+        rows: list[Row] = self.search_rows()
         if error is not None:
             error = {**error, "kind": kind_of(error)}
         if self.has_waits:

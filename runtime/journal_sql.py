@@ -233,6 +233,9 @@ select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, id) on w.i
     "title": Statement("bigint text timestamptz", """
 update run set title = r.title, started_at = coalesce(run.started_at, r.started_at)
 from {rows} as r(run_id, title, started_at) where run.id = r.run_id"""),
+    # What it can be found by.
+    "found_by": Statement("bigint text", """
+insert into run_search (run_id, value) select run_id, value from {rows} as r(run_id, value) on conflict do nothing"""),
     # A person has to look at it.
     "attention": Statement("bigint", """
 update run set state = 'attention' from {rows} as r(run_id) where run.id = r.run_id and run.state = 'open'"""),

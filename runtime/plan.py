@@ -73,6 +73,8 @@ class Plan:
     budget_run: float | None = None
     budget_day: float | None = None
     """US dollars that calls of a run, and of all runs of a day, may cost before a person is asked."""
+    search: tuple[Expression, ...] = ()
+    """What its runs can be found by."""
 
 
 class PlanError(Exception):
@@ -89,10 +91,11 @@ def make_plan(
     title = compile_template(definition.get("title") or "")
     maker.note(title)
     nodes = maker.nodes(definition.get("steps") or [])
+    search = tuple(filter(None, map(maker.expression, definition.get("search") or [])))
     return Plan(
         number, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
         frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""), definition.get("on_failure") or "",
-        definition.get("budget_run"), definition.get("budget_day"),
+        definition.get("budget_run"), definition.get("budget_day"), search,
     )
 
 

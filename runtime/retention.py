@@ -69,6 +69,7 @@ DELETE = (
     "delete from wait where run_id = any(%(runs)s)",
     "delete from outbox where run_id = any(%(runs)s)",
     "delete from log_line where run_id = any(%(runs)s)",
+    "delete from run_search where run_id = any(%(runs)s)",
     "delete from frame_value where run_id = any(%(runs)s)",
     "delete from frame_chunk where run_id = any(%(runs)s)",
     "delete from frame where run_id = any(%(runs)s)",

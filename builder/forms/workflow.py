@@ -28,7 +28,7 @@ FIELDS = {
         "budget_day", "number", "Budget of a day", "US dollars, of all runs of this flow, by UTC.", nullable=True, minimum=0
     ),
     "search": ConfigField(
-        "search", "expressions", "Runs are found by", "Each value can be searched for among the runs."
+        "search", "expressions", "Runs are found by", "Each value, and each of a list, can be searched for among the runs, by how it begins."
     ),
 }
 

@@ -7,7 +7,7 @@ from .credential import Credential
 from .job import Job, JobPart
 from .outbox import OutboxMessage
 from .ratelimit import RateLimit
-from .run import Dispatch, Frame, FrameChunk, FrameValue, Run, RunEnd
+from .run import Dispatch, Frame, FrameChunk, FrameValue, Run, RunEnd, RunSearch
 from .step import Attempt, LogLine, StepResult
 from .team import Membership, Role, Team
 from .trigger import Trigger
@@ -18,6 +18,6 @@ from .workflow import Version, Workflow
 __all__ = [
     "Act", "Alert", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
     "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run",
-    "RunEnd", "Signal", "StepResult",
+    "RunEnd", "RunSearch", "Signal", "StepResult",
     "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

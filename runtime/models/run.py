@@ -124,6 +124,18 @@ class RunEnd(models.Model):
         db_table = "run_end"
 
 
+class RunSearch(models.Model):
+    """One of the values that a run can be found by, in lower case, as its flow declares them."""
+
+    pk = models.CompositePrimaryKey("run_id", "value")
+    run_id = models.BigIntegerField()
+    value = models.TextField(db_collation="C")
+
+    class Meta:
+        db_table = "run_search"
+        indexes = [models.Index("value", F("run_id").desc(), name="run_search_value")]
+
+
 class Frame(models.Model):
     """A loop's or parallel's place. `cursor` is the next iteration to begin, `open` those begun and not ended."""
 
