@@ -152,11 +152,14 @@ class Interrupts:
 
 def dies_with_parent(number: signal.Signals) -> Callable[[], None]:
     """For `preexec_fn`: on Linux the program gets this signal when its parent dies, of kill -9 too. Elsewhere it does not."""
+    parent = os.getpid()
 
     def ask_kernel() -> None:
         if sys.platform == "linux":
             PR_SET_PDEATHSIG = 1
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+            if os.getppid() != parent:  # it died before the kernel was asked
+                os.kill(os.getpid(), number)
 
     return ask_kernel
 

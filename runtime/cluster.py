@@ -20,6 +20,7 @@ from multiprocessing.queues import Queue
 from typing import Any
 
 import django_q.cluster
+import django_q.management.commands.qcluster
 from django.conf import settings
 from django.db import connections
 from django_q.signals import post_spawn
@@ -34,10 +35,29 @@ STOP_MARGIN_SECONDS = 5
 def install() -> None:
     """Put our worker process in the place of django-q2's task reader, in this process and those it forks; and see to it
     that none of them outlives the one that started it."""
+    django_q.management.commands.qcluster.Cluster = Cluster
     django_q.cluster.worker = work
     django_q.cluster.Sentinel = Supervisor
     django_q.cluster.pusher = _ends_with_its_parent(django_q.cluster.pusher)
     django_q.cluster.monitor = _ends_with_its_parent(django_q.cluster.monitor)
+
+
+class Cluster(django_q.cluster.Cluster):
+    """django-q2's command. It stops also when it is told so while its sentinel is being forked, and has no process id yet."""
+
+    _told_early = False
+
+    def start(self) -> int:
+        pid = super().start()
+        if self._told_early:
+            self.stop()
+        return pid
+
+    def sig_handler(self, number: int, frame: Any) -> None:
+        if self.sentinel is None or self.sentinel.pid is None:
+            self._told_early = True
+        else:
+            super().sig_handler(number, frame)
 
 
 class Supervisor(django_q.cluster.Sentinel):
@@ -63,7 +83,7 @@ class _ToldOrOrphaned:
 def _ends_with_its_parent(target: Callable[..., None]) -> Callable[..., None]:
     @wraps(target)
     def run(*args: Any) -> None:
-        threading.Thread(target=_end_with, args=(os.getppid(), lambda: False), daemon=True).start()
+        threading.Thread(target=_end_with_parent, args=[lambda: False], daemon=True).start()
         target(*args)
 
     return run
@@ -76,20 +96,21 @@ def work(task_queue: Queue, result_queue: Queue, timer: Any, timeout: int | None
     connections.close_all()  # a connection made before the fork is not ours
     post_spawn.send(sender="django_q", proc_name=f"worker {os.getpid()}")
     timer.value = -1
-    supervisor = os.getppid()
 
     def stopping() -> bool:
         return not task_queue.empty()
 
-    threading.Thread(target=_end_with, args=(supervisor, stopping), daemon=True).start()
-    asyncio.run(Worker(stopping, cluster=os.environ.get("HOLDFAST_CLUSTER", str(supervisor))).run())
+    worker = Worker(stopping, cluster=os.environ.get("HOLDFAST_CLUSTER", str(parent_process().pid)))
+    threading.Thread(target=_end_with_parent, args=[stopping], daemon=True).start()
+    asyncio.run(worker.run())
 
 
-def _end_with(supervisor: int, stopping: Callable[[], bool]) -> None:
+def _end_with_parent(stopping: Callable[[], bool]) -> None:
     """An orphan must not go on beside the cluster that replaces it, and a stop must end while the database is away too.
     Either way the leases run out and the writes are fenced."""
+    parent = parent_process().pid  # as it was at the fork: it may have died since
     last_moment = math.inf
-    while os.getppid() == supervisor and time.monotonic() < last_moment:
+    while os.getppid() == parent and time.monotonic() < last_moment:
         if last_moment == math.inf and stopping():
             last_moment = time.monotonic() + settings.HOLDFAST_GRACE_SECONDS + STOP_MARGIN_SECONDS
         time.sleep(0.2)

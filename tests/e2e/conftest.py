@@ -9,27 +9,31 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.stack import Holdfast
 from tests.servers.ai import AiServer
 from tests.servers.crm import Crm
 from tests.servers.smtp import SmtpServer
 
-PATIENCE_MS = 30_000  # on a machine that does much else
+PATIENCE_MS = 60_000  # on a machine that does much else
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture
+def context(context: BrowserContext) -> BrowserContext:
+    context.set_default_timeout(PATIENCE_MS)
+    return context
 
 
 @pytest.fixture
 def ines(page: Page) -> Iterator[Page]:
-    """The browser of Ines, who runs Holdfast. It waits long enough for real processes, and in the end it must have had
-    nothing to complain about: no script error, nothing that the content security policy forbids."""
+    """The browser of Ines, who runs Holdfast. In the end it must have had nothing to complain about: no script error, nothing
+    that the content security policy forbids."""
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
     yield page
-    expect.set_options(timeout=5_000)
     assert complaints == []
 
 

@@ -39,7 +39,6 @@ def signed_in(page: Page, live_server, user, complaints: list[str]) -> BuilderPa
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
     page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
     page.emulate_media(reduced_motion="reduce")
-    page.set_default_timeout(20_000)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     return BuilderPage(page, live_server.url)

@@ -110,7 +110,7 @@ def test_several_edits_without_a_connection_survive_a_reload_and_are_saved_when_
     builder.page.reload()
     builder.ready()
     builder.page.unroute("**/edit/")
-    expect(builder.page.locator("#saved")).to_contain_text("Saved", timeout=60_000)
+    expect(builder.page.locator("#saved")).to_contain_text("Saved")
     builder.settled()
     made = definition(lead)
     assert find(made, "nurture")["off"] and find(made, "qualify")["off"] and find(made, "send_intro_2")

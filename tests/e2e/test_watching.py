@@ -53,5 +53,5 @@ def test_who_only_looks_is_taken_along(page, live_server, lead, ines):  # noqa: 
     complaints_ = []
     looking = signed_in(page, live_server, viewer, complaints_).open(lead.pk)
     turn_off(lead, "nurture", ines, 1)
-    expect(looking.card("nurture")).to_contain_text("Off · skipped in runs", timeout=20_000)
+    expect(looking.card("nurture")).to_contain_text("Off · skipped in runs")
     assert looking.page.locator("#stage [data-menu]").count() == 0 and complaints_ == []

@@ -32,7 +32,7 @@ from runtime.publish import publish
 from runtime.starts import start
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0
+PATIENCE = 90.0
 T = TypeVar("T")
 SETTINGS = {
     "HOLDFAST_LEASE_SECONDS": 6.0,

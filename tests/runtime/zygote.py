@@ -26,11 +26,13 @@ from runtime.worker import Worker  # noqa: E402
 
 def main() -> None:
     ended: dict[int, int] = {}
+    die_with_me = dies_with_parent(signal.SIGKILL)
     for line in sys.stdin:
         order = json.loads(line)
         if order["do"] == "spawn":
             pid = os.fork()
             if pid == 0:
+                die_with_me()
                 work(order)
             answer = {"pid": pid}
         else:
@@ -46,7 +48,6 @@ def main() -> None:
 def work(order: dict) -> None:
     code = 1
     try:
-        dies_with_parent(signal.SIGKILL)()
         log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, log), (2, log)):
