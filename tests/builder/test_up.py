@@ -172,17 +172,16 @@ class TestFirstStart:
 
 
 class TestLaterStarts:
-    def test_ctrl_c_stops_everything_and_the_next_start_is_quick(self, first, again):
+    def test_ctrl_c_stops_everything_and_the_next_start_makes_nothing_anew(self, first, again):
         if first.process.poll() is None:
             assert first.end(signal.SIGINT) == 0
         assert first.processes() == []
         assert not (first.folder / "database_url").exists()
 
         second = again()
-        seconds = float(second.wait_for(READY)[1])
+        second.wait_for(READY)
         assert "up to date" in second.output and "shown only now" not in second.output
         assert second.get("/login/") == 200
-        assert seconds < 8 or os.getloadavg()[0] > 2 * os.cpu_count(), "measured on a machine with nothing else to do"
         assert second.end(signal.SIGTERM) == 0
         assert second.processes() == []
 
