@@ -51,17 +51,25 @@ with mine as materialized (
 update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %(lease)s)
 from mine where d.run_id = mine.run_id
 """
-# Leases that ran out: ready again, and remembered as lost. Returns those that died alone too often.
+# Leases that ran out: ready again, and remembered as lost. Nothing is taken when the statement comes sooner than `soonest`,
+# later than `latest`, or within half a lease of the server's start: what ran out then is no sign of death. One look at the
+# clock counts for all of it, for the machine may sleep at any moment. Gives that time, and what was taken.
 TAKE_BACK = f"""
-with expired as materialized (
+with now as materialized (
+    select clock_timestamp() as at, extract(epoch from clock_timestamp())::float8 as seconds
+), expired as materialized (
     select run_id from dispatch
-    where token is not null and leased_until < clock_timestamp() and clock_timestamp() < to_timestamp(%s)
+    where token is not null and leased_until < (select at from now)
+      and (select seconds between %(soonest)s and %(latest)s
+                  and at > pg_postmaster_start_time() + make_interval(secs => %(half)s) from now)
     order by leased_until limit 500 for no key update skip locked
+), taken as (
+    update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null,
+        due_at = least(d.due_at, holdfast_now()), lost = d.lost + 1, deaths = d.deaths + d.alone::int, alone = false
+    from expired where d.run_id = expired.run_id
+    returning d.run_id, d.deaths, {LET_GO}
 )
-update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null,
-    due_at = least(d.due_at, holdfast_now()), lost = d.lost + 1, deaths = d.deaths + d.alone::int, alone = false
-from expired where d.run_id = expired.run_id
-returning d.run_id, d.deaths, {LET_GO}
+select seconds, run_id, deaths from now left join taken on true
 """
 # Claims of this worker that it knows nothing of: the reply to the claim was lost.
 ORPHANS = """
@@ -104,11 +112,15 @@ async def claim_suspects(
     return [_claimed(row) for row in rows]
 
 
-async def take_back(connection: psycopg.AsyncConnection, not_after: float = math.inf) -> tuple[int, list[int]]:
-    """Make the runs of dead workers ready again, unless it is later than `not_after` (seconds of the database's clock), and
-    what was known of the owners is old. Returns how many, and those to quarantine: they killed their worker alone."""
-    rows = await (await connection.execute(TAKE_BACK, [not_after])).fetchall()
-    return len(rows), [run_id for run_id, deaths, _ in rows if deaths >= LONE_DEATHS]
+async def take_back(
+    connection: psycopg.AsyncConnection, lease: float, soonest: float = -math.inf, latest: float = math.inf
+) -> tuple[float, int, list[int]]:
+    """Make the runs of dead workers ready again, if the database's clock (seconds) is between `soonest` and `latest`.
+    Returns its time, how many there were, and which of them to quarantine: they killed their worker alone."""
+    parameters = {"half": lease / 2, "soonest": soonest, "latest": latest}
+    rows = await (await connection.execute(TAKE_BACK, parameters)).fetchall()
+    taken = [(run_id, deaths) for _, run_id, deaths in rows if run_id is not None]
+    return rows[0][0], len(taken), [run_id for run_id, deaths in taken if deaths >= LONE_DEATHS]
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:

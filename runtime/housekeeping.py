@@ -62,10 +62,6 @@ where run.state = 'attention' and run.error @> '{"unable": true}' and d.run_id =
   and (d.token is not null or d.due_at is null or d.due_at > (select holdfast_now() - interval '5 minutes'))
   and not exists (select from wait w where w.run_id = run.id and w.kind = 'person' and w.state = 'open')
 """
-# By the clock that leases go by: the time, and for how long the server has been up.
-TIMES = """
-select extract(epoch from clock_timestamp())::float8, extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8
-"""
 TURN_SECONDS = 1.0
 STUCK_SECONDS = 5.0
 
@@ -76,47 +72,40 @@ class Housekeeping:
     def __init__(self, worker: Worker):
         self.worker = worker
         self._unknown: set[int] = set()
-        self._began, self._last_turn = time.monotonic(), None
-        self._longest_turn = TURN_SECONDS + worker.lease_seconds / 3
-        """Seconds from one turn to the next, after more of which owners may not have been able to renew."""
+        self._last_turn: float | None = None
+        self._soonest = -math.inf
         self._stuck_at = 0.0
         self.taken_back = 0
 
     async def run(self) -> None:
         async with await connect("holdfast housekeeping") as connection:
             while True:
-                await self._let_owners_renew(connection)
-                async with connection.transaction():
-                    taken, deadly = await claims.take_back(connection, self._last_turn + self._longest_turn)
-                    self.taken_back += taken
-                    for run_id in deadly:
-                        log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
-                        await connection.execute(QUARANTINE, [run_id])
+                await self.take_back(connection)
                 await self._tell_of_stuck_versions(connection)
                 await self._free_orphans(connection)
                 await asyncio.sleep(TURN_SECONDS)
+
+    async def take_back(self, connection: psycopg.AsyncConnection) -> None:
+        """A lease that ran out is no sign of death after a time in which nobody could renew: the database was away, the
+        machine slept, its clock leapt. An owner that lives has at least half a lease left at any moment, so one turn may
+        come so long after the other. When it comes later, owners get as long to renew, and if that happens again, anew."""
+        half = max(self.worker.lease_seconds / 2, 2 * TURN_SECONDS)
+        last = self.worker.began_at if self._last_turn is None else self._last_turn
+        async with connection.transaction():
+            now, taken, killers = await claims.take_back(connection, self.worker.lease_seconds, self._soonest, last + half)
+            self.taken_back += taken
+            for run_id in killers:
+                log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
+                await connection.execute(QUARANTINE, [run_id])
+        if not last <= now <= last + half:
+            self._soonest = now + self.worker.lease_seconds / 2
+        self._last_turn = now
 
     async def _tell_of_stuck_versions(self, connection: psycopg.AsyncConnection) -> None:
         if time.monotonic() - self._stuck_at >= STUCK_SECONDS:
             self._stuck_at = time.monotonic()
             await connection.execute(ABLE_AGAIN)
             await connection.execute(STUCK_VERSIONS)
-
-    async def _let_owners_renew(self, connection: psycopg.AsyncConnection) -> None:
-        """A lease that ran out is no sign of death after a time in which nobody could renew: the database was away, the
-        machine slept, its clock leapt. Owners get half a lease then, in which each that lives renews."""
-        longest = self._longest_turn
-        while await self._since_last_turn(connection) > longest:
-            await asyncio.sleep(self.worker.lease_seconds / 2)
-            longest = self._longest_turn - TURN_SECONDS + self.worker.lease_seconds / 2
-
-    async def _since_last_turn(self, connection: psycopg.AsyncConnection) -> float:
-        """Seconds; for a new worker since its start, unless the server itself has not been up for as long as a lease."""
-        now, up = await (await connection.execute(TIMES)).fetchone()
-        last, self._last_turn = self._last_turn, now
-        if last is not None:
-            return now - last
-        return math.inf if up < self.worker.lease_seconds else time.monotonic() - self._began
 
     async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
         """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""

@@ -10,8 +10,10 @@ import logging
 import math
 import os
 import resource
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 
 import psycopg
@@ -45,13 +47,14 @@ class LeaseKeeper(threading.Thread):
         self._told = threading.Event()
         self._connection: psycopg.Connection | None = None
         self._answers_since: float | None = None
+        self._turned = self._awake_since = time.monotonic()
         self._end_when_nothing_turns()
 
     def run(self) -> None:
         renewed = beaten = time.monotonic()
         while not self._told.wait(min(1.0, self.lease / 6)):
             self._end_when_nothing_turns()
-            if self._loop_hangs():
+            if self.hangs():
                 self._end_in_time(renewed)
                 continue
             now = time.monotonic()
@@ -67,24 +70,25 @@ class LeaseKeeper(threading.Thread):
         self._told.set()
         self.join(timeout=5)
 
-    def _loop_hangs(self) -> bool:
-        """Whether the loop missed its beats. After the process itself was stopped the loop gets a moment to catch up."""
-        longest = self.lease / 3
-        if time.monotonic() - self.loop_beat() < longest:
-            return False
-        time.sleep(min(0.5, longest / 2))
-        return time.monotonic() - self.loop_beat() >= longest
+    def hangs(self) -> bool:
+        """Whether the loop missed its beats since this was last asked. After a time in which this thread did not turn either,
+        because the process was stopped, the loop gets a moment to catch up."""
+        now = time.monotonic()
+        if now - self._turned > self.lease / 3:
+            self._awake_since = now
+        self._turned = now
+        return now - self.loop_beat() >= self.lease / 3 and now - self._awake_since >= self.lease / 6
 
     def _end_in_time(self, renewed: float) -> None:
         if time.monotonic() - renewed > 0.7 * self.lease:
-            log.critical("worker %s: the event loop hangs; ending before its leases do", self.worker_id)
+            log.critical("worker %s: the event loop hangs; ending before its leases do. It is at\n%s", self.worker_id, _main_stack())
             os._exit(70)
 
     def _end_when_nothing_is_written(self) -> None:
         """The database answers this thread, and the journal has waited for it for a whole lease: whoever cannot write must
         hold nothing."""
         busy, answers, longest = self.busy_since(), self._answers_since, max(self.lease, SLOWEST_COMMIT)
-        if busy is not None and answers is not None and time.monotonic() - max(busy, answers) > longest:
+        if busy is not None and answers is not None and time.monotonic() - max(busy, answers, self._awake_since) > longest:
             log.critical("worker %s: the journal waits for a database that answers; ending", self.worker_id)
             os._exit(72)
 
@@ -118,3 +122,9 @@ class LeaseKeeper(threading.Thread):
                 self._connection.close()
             self._connection = self._answers_since = None
             return False
+
+
+def _main_stack() -> str:
+    """Where the thread of the event loop is."""
+    frame = sys._current_frames().get(threading.main_thread().ident)
+    return "".join(traceback.format_stack(frame))

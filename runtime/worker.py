@@ -54,7 +54,8 @@ ALERT_SECONDS = 5.0
 
 REGISTER = """
 insert into worker (cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
-values (%s, %s, %s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp(), 0, 0, false) returning id
+values (%s, %s, %s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp(), 0, 0, false)
+returning id, extract(epoch from started_at)::float8
 """
 # Processes that have been gone for a week.
 FORGET = """
@@ -123,14 +124,15 @@ class Worker:
         await (self.claiming.run_share(*self.share) if self.share else self.claiming.run())
 
     async def _register(self) -> int:
-        rows = await self.query(REGISTER, [
+        (row,) = await self.query(REGISTER, [
             f"{self.cluster} (ward)" if self.share else self.cluster, socket.gethostname(), os.getpid(), code_version(),
             [FORMAT], list(step_types()), self.slots,
         ])
+        worker_id, self.began_at = row
         await self.query(FORGET, [])
-        await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [rows[0][0]])
+        await self.query("insert into journal_mark (worker_id, epoch, batch) values (%s, 0, 0)", [worker_id])
         self.clock.set((await self.query(CLOCK_SQL, []))[0][0])
-        return rows[0][0]
+        return worker_id
 
     async def _keep(self, duty: Callable[[], Awaitable[None]]) -> None:
         """Do a duty until it returns; when the database goes away, or anything else is wrong, begin it again."""

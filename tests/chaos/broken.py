@@ -97,7 +97,7 @@ def live_leases_are_taken_back() -> None:
     from runtime import claims
 
     claims.TAKE_BACK = _replaced(
-        claims.TAKE_BACK, "leased_until < clock_timestamp()", "leased_until < clock_timestamp() + interval '1 minute'"
+        claims.TAKE_BACK, "leased_until < (select at", "leased_until < (select at + interval '1 minute'"
     )
 
 

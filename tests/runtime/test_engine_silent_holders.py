@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -23,7 +24,7 @@ def person(silent: psycopg.Connection, run: int, worker: int, token: int) -> Non
 
 
 def housekeeper(silent: psycopg.Connection, run: int, worker: int, token: int) -> None:
-    assert silent.execute(TAKE_BACK, ["infinity"]).fetchall()
+    assert silent.execute(TAKE_BACK, {"half": 0, "soonest": 0, "latest": math.inf}).fetchone()[1]
 
 
 @pytest.fixture
