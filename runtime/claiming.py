@@ -68,7 +68,7 @@ class Claiming:
     async def run_share(self, size: int, lost: int) -> None:
         """In a ward: claim once, and see it through."""
         async with await connect("holdfast claims") as connection:
-            if not self.worker.executions:
+            if not self.worker.executions and not self.worker.stopping():
                 lease = self.worker.lease_seconds
                 await self._begin(connection, await claims.claim_suspects(connection, self.worker.id, size, lease, [], lost))
         while self.worker.executions and not self.worker.stopping():

@@ -81,7 +81,8 @@ class Wards:
 
 def _become_keeper(orders: int, cluster: str) -> None:
     """Fork wards as ordered, until the worker stops or is gone. Never returns."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Blocked and not ignored: what a ward is told while it starts it hears as soon as it listens.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     wards: dict[int, int] = {}
     left = ""
@@ -131,6 +132,7 @@ def _become_ward(size: int, lost: int, cluster: str) -> None:
     try:
         told: list[bool] = []
         signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         random.seed()
         keeper = os.getppid()
         asyncio.run(Worker(lambda: bool(told) or os.getppid() != keeper, cluster, share=(size, lost)).run())

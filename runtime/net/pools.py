@@ -7,6 +7,7 @@ import ssl
 from functools import cache
 from weakref import WeakKeyDictionary
 
+import anyio._backends._asyncio  # noqa: F401  or the first call would load it, and stop the event loop meanwhile
 import httpcore2
 import httpx2
 

@@ -153,16 +153,15 @@ def test_wards_end_with_their_worker_in_order_or_at_once(engine):
     version = engine.publish([{"id": "x", "type": "probe", "config": {"hold": "go"}}])
     run = engine.start(version)
     engine.sql("update dispatch set lost = 3 where run_id = %s", run)
-    wards = "select pid from worker where cluster like '% (ward)' and ended_at is null order by id desc limit 1"
     for end, state in ((lambda worker: worker.stop(), "ready"), (lambda worker: worker.kill(), "claimed")):
         before = len(engine.ledger(run))
         worker = engine.worker(lease_seconds=60)
         eventually(lambda before=before: len(engine.ledger(run)) > before)
-        (ward,) = engine.sql(wards)[0]
+        ward = holder(run)
         assert ward != worker.pid and not gone(ward)
         end(worker)
         eventually(lambda ward=ward: gone(ward))
-        assert Dispatch.objects.get(run_id=run).state == state
+        assert Dispatch.objects.get(run_id=run).state == state, engine.told(run)
 
 
 # The journal

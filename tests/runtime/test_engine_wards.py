@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+
+from runtime.claiming import Claiming
+from runtime.clock import WorkerClock
 from runtime.models import Dispatch
 from runtime.wards import WARDS
 from tests.runtime.engine import eventually
@@ -21,3 +26,11 @@ def test_workers_do_not_all_make_wards_for_the_same_runs(engine):
     engine.release("go")
     for run in runs:
         engine.ends(run)
+
+
+def test_a_ward_that_is_told_to_stop_while_it_starts_claims_nothing(engine):
+    run = engine.start(engine.publish([{"id": "x", "type": "probe"}]))
+    engine.sql("update dispatch set lost = 3 where run_id = %s", run)
+    ward = SimpleNamespace(now=WorkerClock().now, stopping=lambda: True, executions={}, id=1, lease_seconds=60)
+    asyncio.run(Claiming(ward).run_share(1, 3))
+    assert Dispatch.objects.get(run_id=run).state == "ready"

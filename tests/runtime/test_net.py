@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -358,3 +359,18 @@ def test_what_is_no_address_is_refused_without_repeating_secrets(address):
     with pytest.raises(net.BadLocation) as caught:
         net.check_location(address)
     assert "pw" not in str(caught.value)
+
+
+def test_the_first_call_loads_no_module_of_the_event_loop_while_others_wait(server):
+    """A library that is loaded by the first call stops everything else in its process, on a busy machine for seconds."""
+    call = f"""
+import asyncio, sys
+from django.conf import settings
+from runtime import net
+settings.configure(HOLDFAST_ALLOWED_PRIVATE_HOSTS=["127.0.0.1"])
+before = set(sys.modules)
+answer = asyncio.run(net.exchange(net.Call("GET", net.check_location({server.url + "/plain"!r})), 60))
+print(*(name for name in set(sys.modules) - before if name.startswith(("anyio", "http", "ssl"))))
+"""
+    told = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
