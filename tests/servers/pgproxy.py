@@ -80,8 +80,8 @@ class PostgresProxy:
                     open = False  # the server goes on talking to nobody, and ends its work
         except OSError:
             pass
-        client.close()
-        server.close()
+        for line in (client, server):
+            _hang_up(line)
 
     def _is_time(self) -> bool:
         with self._lock:
@@ -92,3 +92,12 @@ class PostgresProxy:
                 return False
             self._left = None
             return True
+
+
+def _hang_up(line: socket.socket) -> None:
+    """Closing alone tells the other end nothing for as long as another thread reads from the line."""
+    try:
+        line.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it has been told
+    line.close()
