@@ -112,6 +112,7 @@ VIEWS: dict[str, Rule] = {
     # Operations
     "operations": OPERATOR,
     "operations_requeue": OPERATOR,
+    "operations_pause": SUPERUSER,
     "waits": OPERATOR,
     "alerts": OPERATOR,
     "alert_delete": OPERATOR,

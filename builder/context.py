@@ -13,6 +13,8 @@ from django.urls import NoReverseMatch, reverse
 from builder.access import admitted, rule_for
 from builder.questions import open_in_teams, waiting_for
 from builder.templatetags.formats import display_name, initials
+from runtime.models import Pause
+from runtime.pausing import paused
 
 THEME_COOKIE = "hf-theme"
 THEMES = ("light", "dark")
@@ -41,7 +43,7 @@ RAIL = (
 
 def shell(request: HttpRequest) -> dict[str, Any]:
     """`csp_nonce`, `mails_are_sent` (or stay in the product), and `shell` with: theme rail home settings_url account_url logout_url search_url user_name
-    user_initials pending_approvals."""
+    user_initials pending_approvals paused."""
     user = getattr(request, "user", None)
     return {
         "csp_nonce": getattr(request, "csp_nonce", ""),
@@ -57,6 +59,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
             "user_name": display_name(user),
             "user_initials": initials(user),
             "pending_approvals": _pending_approvals(user),
+            "paused": lambda: _paused(user),
         },
     }
 
@@ -102,6 +105,17 @@ def _count_pending(user: Any) -> int:
             return waiting_for(user)[:MOST_COUNTED].count() or open_in_teams(user)[:MOST_COUNTED].count()
     except DatabaseError:
         return 0
+
+
+def _paused(user: Any) -> Pause | None:
+    """That all work is paused, for those who are signed in. The frame must stand without it."""
+    if user is None or not user.is_authenticated:
+        return None
+    try:
+        with transaction.atomic():
+            return paused()
+    except DatabaseError:
+        return None
 
 
 def _url(name: str) -> str:

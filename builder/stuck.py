@@ -14,6 +14,7 @@ from runtime.clock import BusinessNow
 from runtime.definition import find
 from runtime.models import Run, Version, Wait, Worker
 from runtime.paths import step_of
+from runtime.pausing import paused
 from runtime.states import RunState, WaitKind, WaitState
 from runtime.steps import step_types
 
@@ -21,6 +22,7 @@ LISTED = 8
 SILENT_AFTER = timedelta(seconds=15)
 OVERDUE_AFTER = timedelta(seconds=60)
 LONG_CALL = timedelta(minutes=10)
+HALTED = "Nobody takes it: all work is paused, until an administrator resumes it"
 NOBODY = "Nobody takes it: no worker is alive. Start manage.py qcluster"
 
 # The call of each run that was under way when its worker was lost.
@@ -66,7 +68,7 @@ def stuck(user: Any) -> list[Stuck]:
     rows = [_asks(run, waits.get(run.pk)) for run in asking]
     rows += _expired(runs, alive)
     overdue = runs.filter(state=RunState.OPEN, dispatch__token=None, dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER)
-    words = "A worker takes it as soon as a slot is free" if alive else NOBODY
+    words = HALTED if paused() else "A worker takes it as soon as a slot is free" if alive else NOBODY
     rows += [
         Stuck(run, "", "", run.dispatch.due_at, "queued", words)
         for run in overdue.order_by("dispatch__due_at")[:LISTED]

@@ -121,6 +121,18 @@ def requeue(run_id: int, *, user=None, key: str = "") -> bool:
 
 
 @transaction.atomic
+def release(run_id: int, *, user=None) -> bool:
+    """Take a run from the worker that holds it, for any other to go on with. Raises NotPossible while a call is under
+    way. False: nobody holds it."""
+    if waits.lock(run_id) != DispatchState.CLAIMED:
+        return False
+    _take_hold(run_id)
+    _note(run_id, f"Taken from its worker{_by(user)}.")
+    _audit("release", run_id, user)
+    return True
+
+
+@transaction.atomic
 def retry(run_id: int, path: str, *, user=None, key: str = "") -> bool:
     """Run a step again, and all that comes after it; `path` may also be an iteration (`each[3]`). Raises
     NotPossible."""

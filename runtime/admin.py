@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import django_q.admin  # noqa: F401 - registers its own, which are taken back below
@@ -97,7 +97,7 @@ class ReadOnly(admin.ModelAdmin):
         chosen = keys[:MOST_AT_ONCE]
         if request.POST.get("confirmed") != "1":
             return self.confirmation(request, chosen, len(keys) > MOST_AT_ONCE, word, why)
-        changed = sum(bool(do(key, user=request.user)) for key in chosen)
+        changed = sum(_done(do, key, request.user) for key in chosen)
         level = messages.SUCCESS if changed else messages.WARNING
         left = "" if changed == len(chosen) else f" {len(chosen) - changed:,} were not in a state for it."
         self.message_user(request, f"{done} {changed:,} of {len(chosen):,}.{left}", level)
@@ -127,7 +127,7 @@ class RunAdmin(ReadOnly):
     search_fields = ("pk",)
     search_help_text = "The run's number"
     readonly_fields = ("steps", "attempts", "waits", "log")
-    actions = ("requeue", "cancel")
+    actions = ("requeue", "cancel", "release")
 
     @admin.display(description="Run", ordering="-pk")
     def number(self, run: Run) -> str:
@@ -142,6 +142,11 @@ class RunAdmin(ReadOnly):
     def cancel(self, request: HttpRequest, rows: QuerySet) -> HttpResponse | None:
         why = "Their open waits are dropped, and no new call begins. This cannot be undone."
         return self.act(request, rows, acts.cancel, "Cancel", "Cancelled", why)
+
+    @admin.action(description="Take from the worker that holds them", permissions=["operate"])
+    def release(self, request: HttpRequest, rows: QuerySet) -> HttpResponse | None:
+        why = "Another worker goes on with each where it stands. Not while a call is under way: its answer would be lost."
+        return self.act(request, rows, acts.release, "Take", "Taken", why)
 
     def steps(self, run: Run) -> SafeString:
         columns = ("path", "take", "state", "started_at", "finished_at", "superseded", "output", "error")
@@ -165,6 +170,24 @@ class WaitAdmin(ReadOnly):
     list_filter = (state_filter(WaitState), state_filter(WaitKind, "kind"))
     search_fields = ("run_id",)
     search_help_text = "The run's number"
+
+
+    actions = ("happened", "again", "fail")
+
+    @admin.action(description="Uncertain calls: it happened", permissions=["operate"])
+    def happened(self, request: HttpRequest, rows: QuerySet) -> HttpResponse | None:
+        why = "Each step counts as done, without an output. To give it one, answer on the run's page."
+        return self.act(request, rows, partial(acts.answer, choice="happened"), "Settle", "Settled", why)
+
+    @admin.action(description="Uncertain calls: run them again", permissions=["operate"])
+    def again(self, request: HttpRequest, rows: QuerySet) -> HttpResponse | None:
+        why = "Each call is made once more, with a new Idempotency-Key. If it had happened, it happens twice."
+        return self.act(request, rows, partial(acts.answer, choice="again"), "Run again", "Set going again", why)
+
+    @admin.action(description="Uncertain calls: let the step fail", permissions=["operate"])
+    def fail(self, request: HttpRequest, rows: QuerySet) -> HttpResponse | None:
+        why = "Each step fails, and what follows its failure follows. A requeue takes it up again."
+        return self.act(request, rows, partial(acts.answer, choice="fail"), "Let fail", "Failed", why)
 
 
 @admin.register(OutboxMessage)
@@ -227,6 +250,13 @@ class CredentialAdmin(ReadOnly):
 @admin.register(AuditEntry)
 class AuditAdmin(ReadOnly):
     list_display = ("at", "actor_name", "action", "subject", "address")
+
+
+def _done(do: Callable[..., bool], key: int, user: Any) -> bool:
+    try:
+        return bool(do(key, user=user))
+    except acts.NotPossible:
+        return False
 
 
 def _table(columns: tuple[str, ...], rows: QuerySet) -> SafeString:

@@ -53,7 +53,7 @@ RULES = {
         select (select count(*) from (select from run where state = 'attention' and {OURS} limit 1000) a)
              + (select count(*) from (
                     select from dispatch d join run r on r.id = d.run_id where d.token is null and r.state = 'open'
-                    and d.due_at < (select holdfast_now() - interval '1 minute') and {OURS} limit 1000) d)"""),
+                    and not exists (select from pause) and d.due_at < (select holdfast_now() - interval '1 minute') and {OURS} limit 1000) d)"""),
     AlertKind.OVERDUE: Rule("A wait is late by", "minutes", f"""
         select coalesce(extract(epoch from holdfast_now() - min(due_at)) / 60, 0) from (
             select w.due_at from wait w join run r on r.id = w.run_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from .database import connect
 from .execution import Execution
 from .interpreter import advance
 from .memory import Memory, load
+from .pausing import PAUSED
 from .plan import Plan
 from .plans import Plans
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 SUSPECTS_SECONDS = 1.0
+PAUSE_SECONDS = 0.5
 
 
 class Claiming:
@@ -33,11 +36,15 @@ class Claiming:
         self.beginning: set[int] = set()
         self.sleeps_until = worker.now()
         self._suspects_at = 0.0
+        self.paused, self._pause_asked_at = False, -math.inf
 
     async def run(self) -> None:
         """Claim what is due while there are free slots; sleep until something becomes due or the doorbell rings."""
         async with await connect("holdfast claims") as connection:
             while not self.worker.stopping():
+                if await self._all_paused(connection):
+                    await asyncio.sleep(0.2)
+                    continue
                 free = self.worker.slots - len(self.worker.executions)
                 self.worker.bell.clear()
                 claimed = []
@@ -52,6 +59,13 @@ class Claiming:
                 else:
                     await self._until_one_is_free()
                     await self._until_half_free()
+
+    async def _all_paused(self, connection: psycopg.AsyncConnection) -> bool:
+        """Whether all work is paused, as it was half a second ago at most."""
+        if time.monotonic() - self._pause_asked_at > PAUSE_SECONDS:
+            self.paused = (await (await connection.execute(PAUSED)).fetchone())[0]
+            self._pause_asked_at = time.monotonic()
+        return self.paused
 
     async def _claim_some(self, connection: psycopg.AsyncConnection, free: int) -> list[claims.Claimed]:
         """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""

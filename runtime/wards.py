@@ -55,6 +55,8 @@ class Wards:
     async def run(self) -> None:
         for turn in itertools.count(1):
             await asyncio.sleep(LOOK_SECONDS)
+            if self.worker.claiming.paused:
+                continue
             if not self.worker.stopping() and (turn % OTHERS_LOOK == 0 or await self._is_eldest()):
                 unable = self.worker.claiming.plans.unable
                 for lost, count in await self.worker.query(claims.SUSPECTS, [claims.MOST_LOST, unable]):

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from builder import operations, waitboard
 from builder.live import digest
-from runtime import acts, jobs
+from runtime import acts, jobs, pausing
 
 AT_ONCE = 100
 
@@ -67,6 +67,21 @@ def requeue_failures(request: HttpRequest) -> HttpResponse:
     return redirect("operations")
 
 
+@require_POST
+def pause_all(request: HttpRequest) -> HttpResponse:
+    """Of all teams: no worker takes up a run any more, or with `resume` again."""
+    if request.POST.get("resume"):
+        done, words = pausing.resume(user=request.user), "Work goes on."
+    else:
+        done = pausing.pause(user=request.user, why=request.POST.get("why", "").strip())
+        words = "All work is paused. What workers hold goes on to its next wait."
+    if done:
+        messages.success(request, words)
+    else:
+        messages.warning(request, "It was so already; nothing was changed.")
+    return redirect("operations")
+
+
 @require_safe
 def waits_page(request: HttpRequest) -> HttpResponse:
     """Everything that waits, newest first, by kind and page."""
@@ -86,5 +101,6 @@ def waits_page(request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("operations/", operations_page, name="operations"),
     path("operations/waits/", waits_page, name="waits"),
+    path("operations/pause/", pause_all, name="operations_pause"),
     path("operations/requeue/", requeue_failures, name="operations_requeue"),
 ]

@@ -7,6 +7,7 @@ from .credential import Credential
 from .job import Job, JobPart
 from .outbox import OutboxMessage
 from .ratelimit import RateLimit
+from .pause import Pause
 from .run import Dispatch, Frame, FrameChunk, FrameValue, Run, RunEnd, RunSearch
 from .step import Attempt, LogLine, StepResult
 from .team import Membership, Role, Team
@@ -17,7 +18,7 @@ from .workflow import Version, Workflow
 
 __all__ = [
     "Act", "Alert", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
-    "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "RateLimit", "Recipient", "Role", "Run",
+    "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "Pause", "RateLimit", "Recipient", "Role", "Run",
     "RunEnd", "RunSearch", "Signal", "StepResult",
     "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

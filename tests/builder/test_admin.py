@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from runtime.models import AuditEntry, Credential, Run
+from runtime.models import AuditEntry, Credential, Dispatch, Run
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -116,3 +116,26 @@ def test_the_pickles_of_django_q_cannot_be_opened_here(client, administrator):
 
 def _model(name: str):
     return next(model for model in admin.site._registry if model._meta.label_lower == f"runtime.{name}")
+
+
+def test_uncertain_calls_are_settled_in_each_of_the_three_ways(client, administrator):
+    run = factories.run(state="attention")
+    asked = [factories.wait(run, f"hot/step{n}", "person", 3, data={"reason": "uncertain"}) for n in range(4)]
+    other = factories.wait(run, "hot/timer", "timer", 3, due=100)
+    assert b"a new Idempotency-Key" in act(client, "again", [asked[1].pk], model="wait").content
+    for wait, action in zip(asked, ("happened", "again", "fail"), strict=False):
+        act(client, action, [wait.pk, other.pk], model="wait", confirmed="1")
+        wait.refresh_from_db()
+        assert (wait.state, wait.outcome["answer"]) == ("resolved", action)
+    other.refresh_from_db()
+    assert other.state == "open" and Run.objects.get(pk=run.pk).state == "attention", "one is asked still"
+    assert AuditEntry.objects.filter(action="resolve").count() == 3
+
+
+def test_a_run_is_taken_from_its_worker_unless_a_call_is_under_way(client, administrator):
+    held, calling, waiting = (factories.run(dispatch=how) for how in ("claimed", "claimed", "waiting"))
+    factories.attempt(calling, "qualify", 1, 0, None)
+    act(client, "release", [held.pk, calling.pk, waiting.pk], confirmed="1")
+    states = [Dispatch.objects.get(run_id=run.pk).state for run in (held, calling, waiting)]
+    assert states == ["ready", "claimed", "waiting"]
+    assert AuditEntry.objects.filter(action="release").count() == 1

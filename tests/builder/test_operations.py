@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
 from builder import operations
-from runtime.models import Dispatch, Job, OutboxMessage, Run, Trigger, Worker
+from runtime.models import AuditEntry, Dispatch, Job, OutboxMessage, Pause, Run, Trigger, Worker
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -266,3 +268,29 @@ def test_many_failed_alike_are_requeued_in_the_background(client, operator, vers
     answer = client.post(reverse("operations_requeue"), {"key": group.key})
     job = Job.objects.get()
     assert answer.url == reverse("job", args=[job.pk]) and job.runs == [run.pk for run in runs]
+
+
+def test_all_work_is_paused_and_resumed_by_administrators_of_the_installation(client):
+    client.force_login(factories.user("admin"))
+    assert client.post(reverse("operations_pause")).status_code == 403
+    assert "Pause all work" not in client.get(reverse("operations")).content.decode()
+    chief = factories.user(None, is_superuser=True)
+    client.force_login(chief)
+    assert "Pause all work" in client.get(reverse("operations")).content.decode()
+    factories.run(dispatch="ready")
+    for _ in range(2):
+        client.post(reverse("operations_pause"), {"why": "<the CRM> is down"})
+    assert operations.stuck(chief)[0].words.startswith("Nobody takes it: all work is paused")
+    assert AuditEntry.objects.filter(action="pause_all", actor=chief).count() == 1
+    page = client.get(reverse("runs")).content.decode()
+    assert "All work is paused since" in page and "&lt;the CRM&gt; is down" in page and "Resume all work" in page
+    client.force_login(factories.user("viewer"))
+    page = client.get(reverse("flows")).content.decode()
+    assert "All work is paused since" in page and "Resume all work" not in page
+    client.force_login(chief)
+    client.post(reverse("operations_pause"), {"resume": "1"})
+    assert "All work is paused since" not in client.get(reverse("runs")).content.decode()
+    call_command("pause", why="from the command line", stdout=io.StringIO())
+    assert Pause.objects.get().why == "from the command line"
+    call_command("resume", stdout=io.StringIO())
+    assert not Pause.objects.exists()
