@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.definition import Problem, children
@@ -162,65 +162,67 @@ class _Painter:
         return Flow(parent, lane, tuple(self.node(step, "next" if n < last else inner) for n, step in enumerate(steps)))
 
     def node(self, step: dict[str, Any], link: str) -> Node:
-        card = self.card(step)
-        inner = dict(children(step))
+        name, inner = label_of(step), dict(children(step))
         error = ()
         if ERROR_LANE in inner:
-            done = Lane("", "Done", Flow(step["id"], "done"), f"{card.name} is done", through=True)
+            done = Lane("", "Done", Flow(step["id"], "done"), f"{name} is done", through=True)
             error = (done, self.lane(step, ERROR_LANE, "If it fails", inner[ERROR_LANE]))
         branches = step.get("branches") or []
         lanes = tuple(
             self.lane(step, branch["id"], branch.get("label") or branch["id"], inner[branch["id"]])
             for branch in branches
         )
-        body = self.lane(step, "", card.name, step.get("steps") or []) if holds_body(step) else None
+        body = self.lane(step, "", name, step.get("steps") or []) if holds_body(step) else None
         within = [node for lane in (*lanes, *((body,) if body else ()), *error) for node in lane.flow.nodes]
-        card = replace(
-            card,
+        card = self.card(
+            step,
+            name,
             inside=sum(1 + node.card.inside for node in within),
             troubles=sum(bool(node.card.problem) + node.card.troubles for node in within),
         )
-        after = f"after {card.name}" if not (lanes or error) or body else "after the lanes join"
+        after = f"after {name}" if not (lanes or error) or body else "after the lanes join"
         return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after)
 
     def lane(self, step: dict[str, Any], lane: str, label: str, steps: list[dict[str, Any]]) -> Lane:
         spoken = f"the {label} lane" if lane else label
         return Lane(lane, label, self.flow(steps, step["id"], lane), spoken)
 
-    def card(self, step: dict[str, Any]) -> Card:
+    def card(self, step: dict[str, Any], name: str, inside: int, troubles: int) -> Card:
         kind = step_types().get(step["type"])
         config = step.get("config") or {}
         line = _line(kind, config) if kind else f"Unknown type {step['type']}"
         if step["type"] == "condition":
             line = _condition_line(step)
-        card = Card(
+        off = bool(step.get("off"))
+        return Card(
             step["id"],
             step["type"],
-            label_of(step),
-            line,
+            name,
+            "Off · skipped in runs" if off else line,
+            off=off,
             note=step.get("note", ""),
             retries=int((step.get("retry") or {}).get("max_attempts") or 0),
+            inside=inside,
+            troubles=troubles,
             logic=bool(kind and kind.children),
-        )
-        return self._flagged(
-            replace(card, off=bool(step.get("off")), line="Off · skipped in runs" if step.get("off") else line)
+            **self._flags(step["id"]),
         )
 
     def trigger(self, trigger: dict[str, Any]) -> Card:
         kind = trigger_kinds().get(trigger["type"])
         line = _line(kind, trigger.get("config") or {}) if kind else f"Unknown type {trigger['type']}"
         name = trigger_label(trigger)
-        return self._flagged(Card(trigger["id"], trigger["type"], name, _unlike(name, line, kind), trigger=True))
+        flags = self._flags(trigger["id"])
+        return Card(trigger["id"], trigger["type"], name, _unlike(name, line, kind), trigger=True, **flags)
 
-    def _flagged(self, card: Card) -> Card:
-        problem = self.worst.get(card.id)
-        return replace(
-            card,
-            mark=self.marks.get(card.id, ""),
-            pinned=card.id in self.pins,
-            problem=problem.message if problem else "",
-            warning=bool(problem and problem.warning),
-        )
+    def _flags(self, owner: str) -> dict[str, Any]:
+        problem = self.worst.get(owner)
+        return {
+            "mark": self.marks.get(owner, ""),
+            "pinned": owner in self.pins,
+            "problem": problem.message if problem else "",
+            "warning": bool(problem and problem.warning),
+        }
 
 
 def _unlike(name: str, line: str, kind: Any) -> str:

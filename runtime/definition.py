@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -23,6 +24,8 @@ FORMAT = 1
 MOST_STEPS = 10_000
 DEEPEST = 24
 ID = r"^[a-z][a-z0-9_]{0,63}$"
+LONGEST_REMEMBERED = 20_000
+"""Characters of a config, what is wrong with which is not worked out again for each edit elsewhere."""
 RESERVED_IDS = {"on_error", "trigger", "steps", "loop", "run", "workflow", "callbacks"}
 
 Id = Annotated[str, Field(pattern=ID)]
@@ -314,12 +317,27 @@ def _unique(owner: str, seen: set[str]) -> Iterator[Problem]:
 
 
 def _config(owner: str, model: type[BaseModel], config: dict[str, Any]) -> Iterator[Problem]:
+    text = json.dumps(config)
+    wrong = _wrong if len(text) > LONGEST_REMEMBERED else _remembered
+    for place, message in wrong(model, text):
+        yield Problem(owner, place, message)
+
+
+def _wrong(model: type[BaseModel], config: str) -> tuple[tuple[str, str], ...]:
+    """(field, message) of all that a config in JSON has wrong."""
     try:
-        model.model_validate(config)
+        model.model_validate(json.loads(config))
     except ValidationError as error:
-        for item in error.errors(include_url=False):
-            location = [str(part) for part in item["loc"] if not str(part).startswith(("function-", "is-instance"))]
-            yield Problem(owner, ".".join(["config", *location]), _words(item))
+        return tuple((_place(item["loc"]), _words(item)) for item in error.errors(include_url=False))
+    return ()
+
+
+_remembered = lru_cache(maxsize=4096)(_wrong)
+"""Of hundreds of steps an edit changes one."""
+
+
+def _place(location: Iterable[Any]) -> str:
+    return ".".join(["config", *(str(part) for part in location if not str(part).startswith(("function-", "is-instance")))])
 
 
 def _in_order(problems: list[Problem], definition: Any) -> list[Problem]:

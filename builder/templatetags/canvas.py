@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template import Context
+from django.template.loader import get_template
+from django.utils.safestring import SafeString
 
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
 from ..changewords import Told, plain, told
 from ..diff import Change
+from ..drawing import Card
 from .formats import display_name
 
 register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def step_card(context: Context, card: Card, oob: bool = False) -> SafeString:
+    """The card of a step. A flow of hundreds has few that differ from what was drawn a moment ago."""
+    folded = context.get("folded")
+    return _card(
+        card,
+        oob,
+        selected=card.id == context.get("selected"),
+        folded=None if folded is None else card.id in folded,
+        step_query=context.get("step_query", ""),
+        readonly=bool(context.get("readonly")),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _card(card: Card, oob: bool, **shown: Any) -> SafeString:
+    return get_template("canvas/card.html").template.render(Context({"card": card, "oob": oob, **shown}))
 
 
 @register.filter
