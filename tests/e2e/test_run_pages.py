@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
-from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
 from runtime import jobs
 from runtime.models import Decision, Dispatch, Run, StepResult
 from tests.builder import factories
+from tests.e2e.desk import barriers, complaints, desk, overflow, recent  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
 DEAL = "hot/yes/meanwhile/outreach/deal"
 TWO_DAYS = "hot/yes/meanwhile/warm/two_days"
-
-
-@pytest.fixture(autouse=True)
-def recent(monkeypatch):
-    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=10))
-
-
-@pytest.fixture
-def complaints(page) -> list[str]:
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(str(error)))
-    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
-    return found
-
-
-@pytest.fixture
-def desk(page, live_server, complaints):
-    """A browser in which an operator is signed in; in the end it must have had nothing to complain about."""
-    client = Client()
-    client.force_login(factories.user("operator", name="ines", first_name="Ines", last_name="Carvalho"))
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    page.emulate_media(reduced_motion="reduce")
-    page.set_viewport_size({"width": 1440, "height": 900})
-    yield page
-    assert complaints == []
 
 
 def lead(**more) -> Run:
@@ -64,18 +34,6 @@ def waiting() -> Run:
     factories.approval(factories.wait(run, APPROVE, "approval", 5, due=3 * 86_400))
     factories.wait(run, TWO_DAYS, "timer", 5, due=2 * 86_400)
     return run
-
-
-def barriers(page, complaints) -> list[str]:
-    """What axe finds. It injects styles, of which the browser complains: that is not our affair, and may come late."""
-    found = Axe().run(page, options={"preload": False}).response["violations"]
-    page.wait_for_timeout(100)
-    complaints[:] = [text for text in complaints if "style" not in text]
-    return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found]
-
-
-def overflow(page) -> int:
-    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
 def test_choosing_a_step_shows_it_and_the_address_remembers(desk, live_server):
@@ -318,7 +276,8 @@ def test_a_mail_opens_in_a_frame_that_can_do_nothing_and_its_link_leads_on(desk,
 
 
 PAGES = ("/runs/", "/runs/{run}/", "/runs/{run}/?step=trigger&tab=log", "/runs/{run}/?view=canvas", "/runs/{run}/rerun/",
-         "/runs/{run}/retry/?step=qualify", "/runs/jobs/", "/runs/?state=failed&longer=5", "/operations/waits/", "/approvals/?all=1", "/approvals/{wait}/", "/operations/",
+         "/runs/{run}/retry/?step=qualify", "/runs/jobs/", "/runs/?state=failed&longer=5", "/operations/waits/", "/operations/alerts/", "/runs/{run}/step/?step=qualify",
+         "/approvals/?all=1", "/approvals/{wait}/", "/operations/",
          "/operations/mail/", "/connections/")  # fmt: skip
 
 

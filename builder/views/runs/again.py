@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,55 +25,63 @@ from runtime.paths import step_of
 LARGEST_INPUT = 1 << 20
 LONGEST_EDITED = 100_000
 MOST_PATH = 1000
+DONE_ALREADY = "That was done already; nothing more happened."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
     run = access.get_run(request.user, run_id, access.OPERATOR)
-    if request.method != "POST":
-        return ask(request, run, "requeue", again.for_requeue(run), title=f"Requeue run {run.pk:,}?", yes="Requeue")
-    if acts.requeue(run.pk, user=request.user, key=key_of(request)):
-        messages.success(request, "Requeued. It goes on where it failed.")
-    else:
-        messages.warning(request, "Only a failed run can be requeued; nothing was changed.")
-    return redirect("run", run.pk)
+    return asked_and_done(
+        request, run, "requeue", lambda key: acts.requeue(run.pk, user=request.user, key=key),
+        told=lambda: again.for_requeue(run), title=f"Requeue run {run.pk:,}?", yes="Requeue",
+        done="Requeued. It goes on where it failed.", nothing="Only a failed run can be requeued; nothing was changed.",
+    )  # fmt: skip
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def retry_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """From a step or an iteration, named by its path."""
-    run = access.get_run(request.user, run_id, access.OPERATOR)
-    path = path_of(request)
-    if request.method != "POST":
-        title = f"Retry from “{name_of(run, path)}”?"
-        return ask(request, run, "retry", again.for_retry(run, path), title=title, yes="Retry from here", path=path)
-    try:
-        done = acts.retry(run.pk, path, user=request.user, key=key_of(request))
-    except acts.NotPossible as wrong:
-        messages.error(request, f"{wrong} Nothing was changed.")
-    else:
-        messages.success(request, "It runs again from here." if done else "That was done already; nothing more happened.")
-    return redirect(at_step(run, path))
+    run, path = access.get_run(request.user, run_id, access.OPERATOR), path_of(request)
+    return asked_and_done(
+        request, run, "retry", lambda key: acts.retry(run.pk, path, user=request.user, key=key),
+        told=lambda: again.for_retry(run, path), title=f"Retry from “{name_of(run, path)}”?", yes="Retry from here",
+        done="It runs again from here.", nothing=DONE_ALREADY, path=path,
+    )  # fmt: skip
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def skip_step(request: HttpRequest, run_id: int) -> HttpResponse:
     """Give the step an output by hand, and go on after it."""
-    run = access.get_run(request.user, run_id, access.OPERATOR)
-    path = path_of(request)
-    context = {"title": f"Skip “{name_of(run, path)}”?", "yes": "Skip this step", "path": path}
-    if request.method != "POST":
-        return ask(request, run, "skip", None, **context, output="")
+    run, path = access.get_run(request.user, run_id, access.OPERATOR), path_of(request)
     text = request.POST.get("output", "")
-    try:
+
+    def skip(key: str) -> bool:
         output = loads_strict(text.encode(), LARGEST_INPUT) if text.strip() else None
-        done = acts.skip(run.pk, path, output, user=request.user, key=key_of(request))
+        return acts.skip(run.pk, path, output, user=request.user, key=key)
+
+    return asked_and_done(
+        request, run, "skip", skip, told=lambda: None, title=f"Skip “{name_of(run, path)}”?", yes="Skip this step",
+        done="Skipped. The run goes on with this output.", nothing=DONE_ALREADY, path=path, output=text,
+    )  # fmt: skip
+
+
+def asked_and_done(
+    request: HttpRequest, run: Run, act: str, do: Callable[[str], bool], *,
+    told: Callable[[], again.Told | None], title: str, yes: str, done: str, nothing: str, path: str = "", **fields: Any,
+) -> HttpResponse:  # fmt: skip
+    """GET asks, with what the act would repeat (`told`); POST does it, once for the form's key, and says what became of
+    it: `done`, `nothing` when it changed nothing, or why it is not possible."""
+    context = {"title": title, "yes": yes, "path": path, **fields}
+    if request.method != "POST":
+        return ask(request, run, act, told(), **context)
+    try:
+        changed = do(key_of(request))
     except BadJson as wrong:
-        return ask(request, run, "skip", None, **context, output=text, wrong=f"The output is no JSON: {wrong}")
+        return ask(request, run, act, told(), **context, wrong=f"The output is no JSON: {wrong}")
     except acts.NotPossible as wrong:
         messages.error(request, f"{wrong} Nothing was changed.")
     else:
-        messages.success(request, "Skipped. The run goes on with this output." if done else "That was done already.")
+        (messages.success if changed else messages.warning)(request, done if changed else nothing)
     return redirect(at_step(run, path))
 
 
