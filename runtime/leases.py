@@ -35,15 +35,15 @@ update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, st
 
 class LeaseKeeper(threading.Thread):
     """Renews every third of a lease, beats every second. `loop_beat()` gives the monotonic time of the loop's last beat,
-    `busy_since()` that since which the journal waits for the database, or None."""
+    `waits_since()` that since which the journal or the reader waits for the database, or None."""
 
     def __init__(
-        self, worker_id: int, lease: float, loop_beat: Callable[[], float], busy_since: Callable[[], float | None],
+        self, worker_id: int, lease: float, loop_beat: Callable[[], float], waits_since: Callable[[], float | None],
         figures: Callable[[], tuple[int, int, bool, str, str]],
     ):
         super().__init__(name="leases", daemon=True)
         self.worker_id, self.lease = worker_id, lease
-        self.loop_beat, self.busy_since, self.figures = loop_beat, busy_since, figures
+        self.loop_beat, self.waits_since, self.figures = loop_beat, waits_since, figures
         self._told = threading.Event()
         self._connection: psycopg.Connection | None = None
         self._answers_since: float | None = None
@@ -62,7 +62,7 @@ class LeaseKeeper(threading.Thread):
                 renewed = now
             if now - beaten >= min(1.0, self.lease / 6) and self._beat():
                 beaten = now
-            self._end_when_nothing_is_written()
+            self._end_when_no_answer_comes()
         if self._connection:
             self._connection.close()
 
@@ -84,12 +84,12 @@ class LeaseKeeper(threading.Thread):
             log.critical("worker %s: the event loop hangs; ending before its leases do. It is at\n%s", self.worker_id, _main_stack())
             os._exit(70)
 
-    def _end_when_nothing_is_written(self) -> None:
-        """The database answers this thread, and the journal has waited for it for a whole lease: whoever cannot write must
-        hold nothing."""
-        busy, answers, longest = self.busy_since(), self._answers_since, max(self.lease, SLOWEST_COMMIT)
-        if busy is not None and answers is not None and time.monotonic() - max(busy, answers, self._awake_since) > longest:
-            log.critical("worker %s: the journal waits for a database that answers; ending", self.worker_id)
+    def _end_when_no_answer_comes(self) -> None:
+        """The database answers this thread, and the journal or the reader has waited for it for a whole lease: whoever cannot
+        write or see must hold nothing."""
+        waits, answers, longest = self.waits_since(), self._answers_since, max(self.lease, SLOWEST_COMMIT)
+        if waits is not None and answers is not None and time.monotonic() - max(waits, answers, self._awake_since) > longest:
+            log.critical("worker %s: a session waits for a database that answers another; ending", self.worker_id)
             os._exit(72)
 
     def _end_when_nothing_turns(self) -> None:

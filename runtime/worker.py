@@ -80,6 +80,7 @@ class Worker:
         self.freed = asyncio.Event()
         self._reader: psycopg.AsyncConnection | None = None
         self._reading = asyncio.Lock()
+        self._reading_since: float | None = None
         self.claiming, self.watching, self.housekeeping = Claiming(self), Watching(self), Housekeeping(self)
         self.wards = None if share else Wards(self)
 
@@ -91,7 +92,7 @@ class Worker:
         self.id = await self._register()
         self.journal = Journal(lambda: connect("holdfast journal"), self.id)
         keeper = LeaseKeeper(
-            self.id, self.lease_seconds, lambda: self.watching.loop_beat, lambda: self.journal.busy_since, self._figures
+            self.id, self.lease_seconds, lambda: self.watching.loop_beat, self._waits_since, self._figures
         )
         keeper.start()
         journal = asyncio.create_task(self.journal.run())
@@ -206,12 +207,19 @@ class Worker:
             try:
                 if self._reader is None or self._reader.closed:
                     self._reader = await connect("holdfast reader")
+                self._reading_since = time.monotonic()
                 return await read(self._reader)
             except LOST as error:
                 log.warning("reader: %s", error)
                 if self._reader is not None:
                     await self._reader.close()
                 await asyncio.sleep(0.5)
+            finally:
+                self._reading_since = None
+
+    def _waits_since(self) -> float | None:
+        """The monotonic time since which the journal or the reader waits for an answer of the database."""
+        return min(filter(None, (self.journal.busy_since, self._reading_since)), default=None)
 
     def ended(self, execution: Execution, task: asyncio.Task) -> None:
         self.executions.pop(execution.claim.token, None)

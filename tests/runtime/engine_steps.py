@@ -13,6 +13,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -118,7 +119,7 @@ class Strange(StepType):
 
 
 class LethalConfig(Config):
-    how: Literal["kill", "block", "spin", "mute"] = "kill"
+    how: Literal["kill", "block", "spin", "mute", "deaf"] = "kill"
 
 
 class Lethal(StepType):
@@ -134,6 +135,10 @@ class Lethal(StepType):
                 os.kill(os.getpid(), signal.SIGKILL)
             if ctx.config["how"] == "mute":  # the journal's connection never answers again
                 ctx._execution.services.journal._send = lambda *_: asyncio.Event().wait()
+                return Done({"survived": False})
+            if ctx.config["how"] == "deaf":  # nor does the connection that everything is read over
+                never = SimpleNamespace(closed=False, execute=lambda *_: asyncio.Event().wait())
+                ctx._execution.services._reader = never
                 return Done({"survived": False})
             if ctx.config["how"] == "spin":
                 sum(itertools.repeat(1))  # a loop of C that keeps the interpreter's lock, for ever

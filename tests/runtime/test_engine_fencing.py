@@ -84,15 +84,18 @@ def test_a_loop_of_c_that_lets_no_thread_turn_ends_its_process_too(engine):
 
 
 @pytest.mark.fault(19)
-def test_a_worker_whose_journal_gets_no_answer_ends_though_its_loop_turns_and_its_leases_could_be_renewed(engine):
-    run = engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": "mute"}}]))
-    mute = engine.worker(lease_seconds=3)
-    eventually(lambda: (engine.folder / "deaths").exists())
+def test_a_worker_whose_journal_or_reader_gets_no_answer_ends_though_its_loop_turns_and_its_leases_are_renewed(engine):
+    runs, workers, deaths = [], [], engine.folder / "deaths"
+    for how in ("mute", "deaf"):
+        runs.append(engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": how}}])))
+        workers.append(engine.worker(lease_seconds=3, concurrency=1))
+        eventually(lambda: deaths.exists() and len(deaths.read_text().split()) == len(runs), what=workers[-1].tail)
     (engine.folder / "harmless").touch()
-    assert mute.ended() == 72, mute.tail()
+    assert [worker.ended() for worker in workers] == [72, 72], workers[0].tail() + workers[1].tail()
     engine.worker(lease_seconds=3)
-    engine.ends(run)
-    assert engine.output(run, "bad") == {"survived": True}
+    for run in runs:
+        engine.ends(run, seconds=90)
+    assert engine.output(runs[0], "bad") == {"survived": True}
 
 
 def test_a_run_that_kills_its_worker_is_quarantined_and_two_hundred_beside_it_are_not(engine):
