@@ -11,21 +11,27 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from builder.models import ApiToken
+from builder.models import ApiToken, Scope
 from runtime.audit import record
 
 PREFIX = "hf_"
 SHOWN = 9
 """Characters of a token that stay visible: the prefix and six of 43."""
+STARTS = {"whoami", "start_run", "send_signal", "get_run", "list_steps"}
+"""The operations of the scope “start”."""
 USED_EVERY = timedelta(minutes=1)
 
 
 @transaction.atomic
-def make_token(user: Any, name: str, *, days: int | None = None, actor: Any = None) -> tuple[ApiToken, str]:
+def make_token(
+    user: Any, name: str, *, days: int | None = None, scope: str = Scope.ALL, actor: Any = None
+) -> tuple[ApiToken, str]:
     """A new token of 256 bits, for `days` or without an end. Returns (row, text): the text is nowhere kept."""
     text = PREFIX + secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days) if days else None
-    token = ApiToken.objects.create(user=user, name=name, prefix=text[:SHOWN], hash=_hash(text), expires_at=expires)
+    token = ApiToken.objects.create(
+        user=user, name=name, prefix=text[:SHOWN], hash=_hash(text), scope=scope, expires_at=expires
+    )
     _audit("make_token", token, actor or user)
     return token, text
 
@@ -39,8 +45,8 @@ def revoke(token: ApiToken, *, actor: Any) -> bool:
     return changed
 
 
-def user_of(text: str) -> Any | None:
-    """Whose token this is; None for one that is unknown, revoked or expired, or whose person may not sign in."""
+def good_token(text: str) -> ApiToken | None:
+    """The token of this text; None when it is unknown, revoked or expired, or its person may not sign in."""
     now = timezone.now()
     found = (
         ApiToken.objects.select_related("user")
@@ -51,7 +57,17 @@ def user_of(text: str) -> Any | None:
         return None
     if found.last_used_at is None or now - found.last_used_at > USED_EVERY:
         ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)
-    return found.user
+    return found
+
+
+def in_scope(token: ApiToken, operation: str, method: str) -> bool:
+    """Whether the token is meant for this operation of the API, by id."""
+    match token.scope:
+        case Scope.READ:
+            return method in ("GET", "HEAD")
+        case Scope.START:
+            return operation in STARTS
+    return True
 
 
 def tokens_of(user: Any) -> list[ApiToken]:
@@ -65,4 +81,4 @@ def _hash(text: str) -> str:
 
 
 def _audit(action: str, token: ApiToken, actor: Any) -> None:
-    record(action, f"token:{token.pk}", actor=actor, detail={"name": token.name, "user": str(token.user)})
+    record(action, f"token:{token.pk}", actor=actor, detail={"name": token.name, "user": str(token.user), "scope": token.scope})

@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from builder.access import VIEWS, admitted, refusal, role_of, rule_for
-from builder.tokens import user_of
+from builder.tokens import good_token, in_scope
 
 
 class Bearer(HttpBearer):
-    """Admits the holder of a good token whose role suffices for one operation."""
+    """Admits the holder of a good token whose role and scope suffice for one operation."""
 
     def __init__(self, operation: str):
         super().__init__()
@@ -22,10 +22,12 @@ class Bearer(HttpBearer):
             raise LookupError(f"The operation {operation} is not in the table of builder/access.py.")
 
     def authenticate(self, request: HttpRequest, token: str) -> Any | None:
-        user = user_of(token)
-        if user is None:
+        found = good_token(token)
+        if found is None:
             return None
-        request.user = user
+        user = request.user = found.user
+        if not in_scope(found, self.name.removeprefix("api:"), request.method or "GET"):
+            raise PermissionDenied(f"This token is good for less: “{found.get_scope_display()}”. Make another for this.")
         rule = rule_for(self.name, request.method or "GET")
         if not admitted(user, rule):
             raise PermissionDenied(refusal(rule))

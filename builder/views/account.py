@@ -18,7 +18,7 @@ from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from builder.models import ApiToken
+from builder.models import ApiToken, Scope
 from builder.signin import LoginView, has_second_factor
 from builder.tokens import make_token, revoke, tokens_of
 from runtime.models import Membership
@@ -28,6 +28,7 @@ class TokenForm(forms.Form):
     LENGTHS = [("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Without an end")]
 
     name = forms.CharField(label="What is it for?", max_length=100)
+    scope = forms.ChoiceField(label="It may", choices=Scope, initial=Scope.ALL)
     days = forms.ChoiceField(label="Good for", choices=LENGTHS, initial="90", required=False)
 
 
@@ -44,7 +45,7 @@ def account_tokens(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=422)
     days = int(form.cleaned_data["days"]) if form.cleaned_data["days"] else None
-    _, text = make_token(request.user, form.cleaned_data["name"], days=days)
+    _, text = make_token(request.user, form.cleaned_data["name"], days=days, scope=form.cleaned_data["scope"])
     return _page(request, TokenForm(), made=text)
 
 

@@ -13,11 +13,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from builder.models import ApiToken
-from builder.tokens import make_token, revoke, user_of
-from runtime.models import AuditEntry
+from builder.tokens import good_token, make_token, revoke
+from runtime.models import AuditEntry, Membership
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
+
+
+def user_of(text):
+    return (token := good_token(text)) and token.user
 
 
 def test_only_the_hash_of_a_token_is_kept():
@@ -63,6 +67,26 @@ def test_when_it_was_last_used_is_written_once_a_minute(django_assert_num_querie
     assert ApiToken.objects.get().last_used_at
 
 
+@pytest.mark.parametrize(
+    ("scope", "refused"),
+    [("all", set()), ("read", {"start", "draft"}), ("start", {"list", "draft"})],
+)
+def test_a_token_is_good_for_its_scope_only(client, scope, refused):
+    person = factories.user("builder")
+    version = factories.version()
+    Membership.objects.update(role="admin", team=version.workflow.team)
+    _, text = make_token(person, "script", scope=scope)
+    flow, told = f"/api/v1/workflows/{version.workflow_id}", {"authorization": f"Bearer {text}"}
+    answers = {
+        "me": client.get("/api/v1/me", headers=told),
+        "list": client.get("/api/v1/workflows", headers=told),
+        "start": client.post(f"{flow}/runs", {"input": {}}, "application/json", headers=told),
+        "draft": client.put(f"{flow}/draft", {}, "application/json", headers=told),
+    }
+    assert {name for name, answer in answers.items() if answer.status_code == 403} == refused
+    assert all("good for less" in answers[name].content.decode() for name in refused)
+
+
 @pytest.mark.parametrize("text", ["", "hf_", "\ud800", "x" * 100_000, "a\x00b"])
 def test_nonsense_is_nobodys(text):
     assert user_of(text) is None
@@ -92,7 +116,7 @@ def browser() -> Client:
 
 
 def test_the_account_page_shows_a_new_token_once(browser):
-    made = browser.post(reverse("account_tokens"), {"name": "Nightly import", "days": "90"})
+    made = browser.post(reverse("account_tokens"), {"name": "Nightly import", "scope": "start", "days": "90"})
     text = made.context["made"]
     assert text in made.content.decode()
     assert "no-store" in made["Cache-Control"]
@@ -102,8 +126,9 @@ def test_the_account_page_shows_a_new_token_once(browser):
 
 
 def test_the_account_page_refuses_what_it_did_not_offer(browser):
-    for posted in ({"name": "", "days": "90"}, {"name": "x", "days": "10000"}, {"name": "x" * 101, "days": ""}):
-        assert browser.post(reverse("account_tokens"), posted).status_code == 422
+    good = {"name": "x", "scope": "all", "days": "90"}
+    for wrong in ({"name": ""}, {"days": "10000"}, {"name": "x" * 101, "days": ""}, {"scope": "more"}, {"scope": ""}):
+        assert browser.post(reverse("account_tokens"), good | wrong).status_code == 422
     assert not ApiToken.objects.exists()
 
 
