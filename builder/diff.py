@@ -60,10 +60,8 @@ def marks_before(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str
 
 
 def _workflow(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
-    names = ("name", "description", "title", "search")
-    fields = [
-        FieldChange(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
-    ]
+    names = ("name", "description", "title", "search", "on_failure", "budget_run", "budget_day", "limits")
+    fields = [change for name in names for change in differences(before.get(name), after.get(name), name)]
     if fields:
         yield Change("", "Flow settings", CHANGED, fields=tuple(fields))
 

@@ -7,6 +7,8 @@ from typing import Any
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from runtime.slots import DUE
+
 FRESH = 15
 """Seconds after which a worker without a beat counts as dead."""
 
@@ -16,9 +18,9 @@ select count(*), coalesce(sum(slots), 0), coalesce(sum(in_flight), 0),
 from worker where ended_at is null and not stopping and beat_at > clock_timestamp() - make_interval(secs => %s)
 """
 # Due and claimed by nobody: how long the longest has been waiting for a worker, in seconds.
-OLDEST_DUE = """
+OLDEST_DUE = f"""
 select count(*), extract(epoch from holdfast_now() - min(due_at))::float8
-from dispatch where token is null and due_at <= (select holdfast_now())
+from dispatch where {DUE}
 """
 
 _all_applied = False

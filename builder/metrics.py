@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from runtime.slots import DUE
+
 MOST = 100_000
 """No count goes further: the gauge stays there."""
 
@@ -43,14 +45,15 @@ METRICS = (
     Metric("holdfast_run_oldest_seconds", "Age of the oldest run that is due or in hand.", f"""
         select coalesce(extract(epoch from holdfast_now() - min(created_at)), 0)::float8
         from (select r.created_at from {UNFINISHED}
-              where d.state <> 'waiting' and not r.test order by d.run_id limit 1) o"""),
+              where d.state <> 'waiting' and not d.queued and not r.test order by d.run_id limit 1) o"""),
     Metric("holdfast_due_runs", "Runs that are due and that no worker holds.", f"""
-        select count(*) from (select from {UNFINISHED}
-            where d.token is null and d.due_at <= (select holdfast_now()) and not r.test limit {MOST}) d"""),
+        select count(*) from (select from {UNFINISHED} where {DUE} and not r.test limit {MOST}) d"""),
     Metric("holdfast_claim_lag_seconds", "How long the longest of them has been due.", f"""
         select greatest(0, coalesce(extract(epoch from holdfast_now() - min(due_at)), 0))::float8
-        from (select d.due_at from {UNFINISHED} where d.token is null and d.due_at <= (select holdfast_now())
-              and not r.test order by d.due_at limit 1) d"""),
+        from (select d.due_at from {UNFINISHED} where {DUE} and not r.test order by d.due_at limit 1) d"""),
+    Metric("holdfast_queued_runs", "Runs that wait for a slot of their flow.", f"""
+        select count(*) from (select from dispatch
+            where slot_of is not null and queued and due_at <= (select holdfast_now()) limit {MOST}) d"""),
     Metric("holdfast_wake_lateness_seconds", "How late the wait is that should have ended first.", """
         select greatest(0, coalesce(extract(epoch from holdfast_now() - min(due_at)), 0))::float8
         from (select w.due_at from wait w join run r on r.id = w.run_id

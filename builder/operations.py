@@ -22,6 +22,7 @@ from runtime.clock import BusinessNow, business_now
 from runtime.definition import walk
 from runtime.faults import kind_of, signature
 from runtime.models import Dispatch, OutboxMessage, Run, Version, Wait, Worker
+from runtime.slots import LEVELS
 from runtime.states import OutboxState, RunState, WaitKind, WaitState
 
 COUNT_TO = 10_000
@@ -40,7 +41,7 @@ def workers() -> dict[str, Any]:
     found = Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - timedelta(days=1)).annotate(now=ClockNow())
     rows = [_worker(worker) for worker in found.order_by("pk")[:24]]
     healthy = [row for row in rows if row["healthy"]]
-    due = Dispatch.objects.filter(token=None, due_at__lte=BusinessNow())
+    due = Dispatch.objects.filter(token=None, due_at__lte=BusinessNow(), queued=False, priority__in=LEVELS)
     queued = due.values("pk")[: COUNT_TO + 1].count()
     oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
     return {

@@ -24,6 +24,7 @@ from runtime.clock import business_now
 from runtime.definition import find
 from runtime.models import Run, RunSearch, Workflow
 from runtime.paths import step_of
+from runtime import slots
 from runtime.states import DispatchState, RunState
 
 PER_PAGE = 50
@@ -308,6 +309,8 @@ def standings(runs: list[Run]) -> dict[int, Standing]:
     going = [run.pk for run in runs if run.state in (RunState.OPEN, RunState.ATTENTION)]
     waits, calls, loops = _by_run(WAITS, going), _by_run(CALLS, going), _by_run(LOOPS, going)
     places = {run.pk: _place(run, waits.get(run.pk), calls.get(run.pk), loops.get(run.pk)) for run in runs}
+    queued = slots.standings([run.pk for run in runs if getattr(getattr(run, "dispatch", None), "queued", False)])
+    places |= {run: ("", queue_words(standing), None) for run, standing in queued.items()}
     tries = {run: found for run, (found,) in _by_run(TRIES, [run.pk for run in runs]).items()}
     return {
         run.pk: Standing(
@@ -317,6 +320,14 @@ def standings(runs: list[Run]) -> dict[int, Standing]:
         for run in runs
         for path, words, moment in [places[run.pk]]
     }
+
+
+def queue_words(standing: slots.Standing) -> str:
+    """Where a queued run stands, and why."""
+    of_key = f" of “{standing.key}”" if standing.key else ""
+    more = "+" * (standing.before >= slots.MOST_COUNTED)
+    before = f"behind {standing.before}{more}{of_key}. " if standing.before else f"next{of_key} in turn. "
+    return before + standing.why
 
 
 def _place(run: Run, wait: tuple | None, call: tuple | None, loop: tuple | None) -> tuple[str, str, Any]:

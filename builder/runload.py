@@ -62,7 +62,9 @@ with scopes as materialized (
 ), waiting as materialized (
     select w.* from scopes s join wait w on w.run_id = %(run)s and w.scope = s.scope
 )
-select r.state, r.ended_at, r.title, r.cost, d.state, d.due_at, d.claims,
+select r.state, r.ended_at, r.title, r.cost, d.state, d.due_at, d.claims, d.queued,
+    (select count(*) from (select from dispatch o where d.queued and o.slot_of = d.slot_of and o.queued
+     and o.slot_key = d.slot_key and o.priority = d.priority and o.due_at < d.due_at limit 100) q),
     (select max(id) from log_line where run_id = r.id),
     (select array_agg((path, take, cursor, succeeded, failed, open) order by path) from frame where run_id = r.id),
     (select (count(*), count(*) filter (where superseded)) from scopes s

@@ -15,6 +15,7 @@ from runtime.definition import find
 from runtime.models import Run, Version, Wait, Worker
 from runtime.paths import step_of
 from runtime.pausing import paused
+from runtime.slots import LEVELS
 from runtime.states import RunState, WaitKind, WaitState
 from runtime.steps import step_types
 
@@ -67,7 +68,10 @@ def stuck(user: Any) -> list[Stuck]:
     waits, alive = _waits_of(asking), _somebody_lives()
     rows = [_asks(run, waits.get(run.pk)) for run in asking]
     rows += _expired(runs, alive)
-    overdue = runs.filter(state=RunState.OPEN, dispatch__token=None, dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER)
+    overdue = runs.filter(
+        state=RunState.OPEN, dispatch__token=None, dispatch__queued=False, dispatch__priority__in=LEVELS,
+        dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER,
+    )
     words = HALTED if paused() else "A worker takes it as soon as a slot is free" if alive else NOBODY
     rows += [
         Stuck(run, "", "", run.dispatch.due_at, "queued", words)

@@ -54,6 +54,9 @@ class _Slot(NamedTuple):
 def _slots(definition: dict[str, Any]) -> Iterator[_Slot]:
     yield from _in(definition, "title", "", "title", "template")
     yield from _in(definition, "search", "", "search", "expression")
+    if isinstance(definition.get("limits"), dict):
+        for name in ("key", "priority"):
+            yield from _in(definition["limits"], name, "", f"limits.{name}", "expression")
     for trigger in definition.get("triggers") or []:
         kind = trigger_kinds().get(trigger.get("type"))
         if kind and isinstance(trigger.get("config"), dict):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from django.db import connection, transaction
 
-from . import retries, waits
+from . import retries, slots, waits
 from .audit import record
 from .courses import Course, NoSuchStep, course_of
 from .definition import children
@@ -26,10 +26,16 @@ from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState,
 
 # The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
 END_BY_PERSON = "update run set state = %s, ended_at = holdfast_now(), error = %s::jsonb where id = %s and state = any(%s)"
-REOPEN = "update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed' returning version_id"
+REOPEN = """
+update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed'
+returning version_id, workflow_id, test
+"""
 DISPATCH_AGAIN = """
-insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
-values (%s, %s, 'ready', holdfast_now(), 1, 0, 0, false, 0)
+insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths,
+                      priority, queued, slot_of, slot_key, yields, expires_at)
+values (%(run)s, %(version)s, 'ready', holdfast_now(), 1, 0, 0, false, 0,
+        %(priority)s, %(slot_of)s is not null, %(slot_of)s, %(slot_key)s, %(yields)s,
+        holdfast_now() + make_interval(secs => %(max_age)s))
 """
 # Whoever holds the run loses it; whoever comes next finds it as it was made.
 TAKE_AWAY = """
@@ -223,13 +229,17 @@ def _take_hold(run_id: int) -> None:
 
 
 def _revive(run_id: int) -> bool:
-    """Open a failed run again, due now."""
+    """Open a failed run again, due now; where its flow has limits, once there is a slot for it."""
     with connection.cursor() as cursor:
         cursor.execute(REOPEN, [run_id])
         row = cursor.fetchone()
         if row is None:
             return False
-        cursor.execute(DISPATCH_AGAIN, [run_id, row[0]])
+        version_id, workflow_id, test = row
+        limit = None if test else slots.limit_of(workflow_id)
+        given = Run.objects.values_list("input", flat=True).get(pk=run_id) if limit else {}
+        terms = slots.terms(limit, workflow_id, given)
+        cursor.execute(DISPATCH_AGAIN, {"run": run_id, "version": version_id, **terms.columns()})
     ring_after_commit()
     return True
 

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from . import notices
 from .models import Alert, OutboxMessage, Run
+from .slots import DUE
 from .states import AlertKind, RunState
 
 LOOK_SECONDS = 15
@@ -52,8 +53,9 @@ RULES = {
     AlertKind.STUCK: Rule("Runs that need a person, or that nobody takes for a minute", "runs", f"""
         select (select count(*) from (select from run where state = 'attention' and {OURS} limit 1000) a)
              + (select count(*) from (
-                    select from dispatch d join run r on r.id = d.run_id where d.token is null and r.state = 'open'
-                    and not exists (select from pause) and d.due_at < (select holdfast_now() - interval '1 minute') and {OURS} limit 1000) d)"""),
+                    select from dispatch d join run r on r.id = d.run_id where {DUE} and r.state = 'open'
+                    and not exists (select from pause) and d.due_at < (select holdfast_now() - interval '1 minute')
+                    and {OURS} limit 1000) d)"""),
     AlertKind.OVERDUE: Rule("A wait is late by", "minutes", f"""
         select coalesce(extract(epoch from holdfast_now() - min(due_at)) / 60, 0) from (
             select w.due_at from wait w join run r on r.id = w.run_id

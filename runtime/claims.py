@@ -11,13 +11,18 @@ from . import failpoints
 from .database import LET_GO
 from .execution import RunRow
 from .journal import Claim
+from .slots import HIGHEST
 
-# Claim due runs, oldest first, leaving versions that this worker cannot run to others.
-CLAIM = """
+# Claim due runs, those of higher priority first, then the oldest, leaving versions that this worker cannot run to others.
+# A look into the index for each priority, for waiting runs stand in it too; who queues for a slot does not.
+CLAIM = f"""
 with due as materialized (
-    select run_id from dispatch
-    where token is null and due_at <= (select holdfast_now()) and lost = 0 and version_id <> all(%(unable)s)
-    order by due_at limit %(limit)s for no key update skip locked
+    select d.run_id from generate_series({HIGHEST}, -{HIGHEST}, -1) as level cross join lateral (
+        select run_id from dispatch
+        where priority = level and token is null and due_at <= (select holdfast_now()) and not queued and lost = 0
+          and version_id <> all(%(unable)s)
+        order by due_at limit %(limit)s for no key update skip locked
+    ) d limit %(limit)s
 ), claimed as (
     update dispatch d set state = 'claimed', token = nextval('claim_token'), worker_id = %(worker)s,
         leased_until = clock_timestamp() + make_interval(secs => %(lease)s), claims = claims + 1
@@ -34,7 +39,8 @@ CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost between %(least)s and %
 # How many wait for a ward, by how many leases they lost in a row, up to so many.
 SUSPECTS = """
 select least(lost, %s) as leases, count(*) from dispatch
-where lost > 1 and token is null and due_at <= (select holdfast_now()) and version_id <> all(%s) group by leases
+where lost > 1 and token is null and not queued and due_at <= (select holdfast_now()) and version_id <> all(%s)
+group by leases
 """
 # Whether no other worker that lives has been there longer.
 ELDEST = """
@@ -76,9 +82,13 @@ ORPHANS = """
 update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now()
 where worker_id = %s and token = any(%s)
 """
-NEXT_DUE = """
-select extract(epoch from min(due_at) - holdfast_now())::float8 from dispatch
-where token is null and due_at is not null and version_id <> all(%s)
+NEXT_DUE = f"""
+select extract(epoch from min(d.due_at) - holdfast_now())::float8
+from generate_series({HIGHEST}, -{HIGHEST}, -1) as level cross join lateral (
+    select due_at from dispatch
+    where priority = level and token is null and due_at is not null and not queued and version_id <> all(%s)
+    order by due_at limit 1
+) d
 """
 LONE_DEATHS = 3
 LONE_FROM = 3

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from .expressions import ExpressionError, compile
+from .slots import HIGHEST
 from .steps import step_types
 from .steps.fields import Expression, Json, Length, Text
 from .triggers import trigger_kinds
@@ -90,6 +92,23 @@ class Trigger(Strict):
     config: dict[str, Any] = Field(default_factory=dict)
 
 
+def _as_expression(value: Any) -> Any:
+    return str(value) if type(value) is int else value
+
+
+class Limits(Strict):
+    """What the flow allows its runs (`runtime.slots`). `key` and `priority` see `trigger`."""
+
+    at_most: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    key: Expression | None = None
+    per_key: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    more: Literal["queue", "drop"] = "queue"
+    priority: Annotated[Expression | None, BeforeValidator(_as_expression)] = None
+    waiting_holds: bool = True
+    per_minute: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_age: Length | None = None
+
+
 class Definition(Strict):
     format: Literal[1]
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -99,6 +118,7 @@ class Definition(Strict):
     on_failure: Annotated[str, Field(max_length=200)] = ""
     budget_run: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     budget_day: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    limits: Limits | None = None
     triggers: list[Trigger] = Field(default_factory=list)
     steps: list[Step] = Field(default_factory=list)
 
@@ -257,10 +277,36 @@ def _words(item: dict[str, Any]) -> str:
 def _meaning(definition: dict[str, Any]) -> Iterator[Problem]:
     """What the shape alone cannot say: known types, ids used once, containers, and each config."""
     seen: set[str] = set()
+    yield from _limits(definition.get("limits") or {})
     for trigger in definition.get("triggers") or []:
         yield from _trigger(trigger, seen)
     for step in walk(definition.get("steps") or []):
         yield from _step(step, seen)
+
+
+def _limits(limits: dict[str, Any]) -> Iterator[Problem]:
+    if limits.get("per_key") and not limits.get("key"):
+        words = "Say by which value of the trigger runs are told apart, such as trigger.body.customer."
+        yield Problem("", "limits.key", words)
+    if limits.get("key") and not limits.get("per_key"):
+        yield Problem("", "limits.per_key", "Say how many runs may go on at a time for each value of the key.")
+    for name in ("key", "priority"):
+        source = str(limits.get(name) or "")
+        if source and any(path[0] != "trigger" for path in compile(source).references):
+            words = "This is worked out when the run starts: use the trigger and nothing else."
+            yield Problem("", f"limits.{name}", words)
+    if limits.get("priority") and not compile(str(limits["priority"])).references:
+        value = _constant(str(limits["priority"]))
+        if type(value) is not int or abs(value) > HIGHEST:
+            words = f"Use a whole number from -{HIGHEST} to {HIGHEST}; 0 is the usual one."
+            yield Problem("", "limits.priority", words)
+
+
+def _constant(source: str) -> Any:
+    try:
+        return compile(source).evaluate({})
+    except ExpressionError:
+        return None
 
 
 def _trigger(trigger: dict[str, Any], seen: set[str]) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from .doorbell import CHANNEL
+from .slots import LIMIT, terms
 from .starts import INSERT_RUNS
 from .waits import LOCK, RESOLVE, WAKE
 
@@ -134,11 +135,13 @@ async def _start_flows(connection: psycopg.AsyncConnection, ended: dict[str, Any
     if found and ended["depth"] >= LONGEST_CHAIN:
         log.warning("run %s: %s flows that its end would start are not: the chain is too long", ended["id"], len(found))
         return False
+    given = told(ended)
     for flow in found:
+        limit = await (await connection.execute(LIMIT, [flow["workflow_id"]])).fetchone()
         await connection.execute(INSERT_RUNS, {
             "workflow": flow["workflow_id"], "version": flow["version_id"], "trigger": flow["key"], "test": False,
-            "user": None, "rerun_of": None, "inputs": [json.dumps(told(ended))], "keys": [f"end:{end_id}"], "hashes": [""],
-            "depth": ended["depth"] + 1, "parent": None,
+            "user": None, "rerun_of": None, "inputs": [json.dumps(given)], "keys": [f"end:{end_id}"], "hashes": [""],
+            "depth": ended["depth"] + 1, "parent": None, **terms(limit, flow["workflow_id"], given).columns(),
         })  # fmt: skip
     return bool(found)
 

@@ -44,7 +44,8 @@ with live as materialized (
 ), lacking as materialized (
     select d.run_id, lost.why from lost cross join lateral (
         select run_id from dispatch join run on run.id = run_id and run.state = 'open'
-        where dispatch.version_id = lost.version_id and token is null and due_at < (select holdfast_now() - interval '5 minutes')
+        where dispatch.version_id = lost.version_id and token is null and not queued
+          and due_at < (select holdfast_now() - interval '5 minutes')
         order by due_at limit 20
     ) d
 ), told as (

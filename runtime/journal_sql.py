@@ -172,24 +172,37 @@ from taken where w.id = taken.wait_id and w.state = 'open' returning w.run_id, w
 select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, team_id, name, key) on w.id = r.wait_id
 where w.state = 'resolved'"""),
     # A sub-flow's run, once for each key.
-    "child": Statement("bigint text bigint bigint text text bool int", """
+    "child": Statement("bigint text bigint bigint text text bool int int bigint text bool bool float8", """
 with r as materialized (
-    select * from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth)
+    select *, case when drops then holdfast_slot(
+        workflow_id, slot_key, 'sub-flow', key, row_number() over (partition by workflow_id) - 1,
+        row_number() over (partition by workflow_id, slot_key) - 1) else '' end as dropped
+    from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth,
+                     priority, slot_of, slot_key, drops, yields, max_age)
 ), fresh as (
     insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test, created_at,
-                     parent_id, depth)
-    select r.workflow_id, r.version_id, 'sub-flow', r.key, '', r.input::json, 'open', '', r.test, holdfast_now(), r.run_id, r.depth
+                     parent_id, depth, ended_at, error)
+    select r.workflow_id, r.version_id, 'sub-flow', r.key, '', r.input::json,
+           case dropped when '' then 'open' else 'cancelled' end, '', r.test, holdfast_now(), r.run_id, r.depth,
+           case when dropped <> '' then holdfast_now() end,
+           case when dropped <> '' then jsonb_build_object('message', 'Dropped: ' || dropped, 'dropped', true) end
     from r
     on conflict (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null do nothing
-    returning id, version_id, idempotency_key, created_at, parent_id
-), queued as (
-    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
-    select id, version_id, 'ready', created_at, 0, 0, 0, false, 0 from fresh
+    returning id, version_id, idempotency_key, created_at, parent_id, state
+), begun as (
+    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths,
+                          priority, queued, slot_of, slot_key, yields, expires_at)
+    select id, fresh.version_id, 'ready', created_at, 0, 0, 0, false, 0,
+           r.priority, r.slot_of is not null and not r.drops, r.slot_of, r.slot_key, r.yields,
+           created_at + make_interval(secs => r.max_age)
+    from fresh join r on r.run_id = fresh.parent_id and r.key = fresh.idempotency_key where fresh.state = 'open'
 )
 select r.run_id, r.path, coalesce(fresh.id, old.id) from r
 left join fresh on fresh.parent_id = r.run_id and fresh.idempotency_key = r.key
 left join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key""", """
-select r.run_id, r.path, old.id from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth)
+select r.run_id, r.path, old.id
+from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth,
+                 priority, slot_of, slot_key, drops, yields, max_age)
 join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key"""),
     # A run that is waited for has ended before the wait was there.
     "childend": Statement("bigint bigint bigint", """
@@ -239,10 +252,13 @@ insert into run_search (run_id, value) select run_id, value from {rows} as r(run
     # A person has to look at it.
     "attention": Statement("bigint", """
 update run set state = 'attention' from {rows} as r(run_id) where run.id = r.run_id and run.state = 'open'"""),
-    # Everything that can be done now is done; the next due wait calls for the run again.
+    # Everything that can be done now is done; the next due wait calls for the run again. Where its flow says so, a run
+    # that waits gives its slot up, except between two attempts of a call.
     "release": Statement("bigint bigint int", """
 update dispatch d set state = 'waiting', token = null, worker_id = null, leased_until = null,
     lost = 0, deaths = 0, alone = false,
+    queued = d.yields and not exists (
+        select from wait w where w.run_id = d.run_id and w.state = 'open' and w.kind = 'retry'),
     due_at = (select min(w.due_at) from wait w where w.run_id = d.run_id and w.state = 'open')
 from {rows} as r(run_id, token, wakes) where d.run_id = r.run_id and d.token = r.token and d.wakes = r.wakes
 returning d.run_id, d.due_at""", """

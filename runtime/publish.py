@@ -10,7 +10,8 @@ from django.db.models import Max
 from .audit import record
 from .clock import business_now
 from .definition import FORMAT, digest, require
-from .models import Trigger, Version, Workflow
+from .durations import parse_duration
+from .models import FlowLimit, Trigger, Version, Workflow
 from .triggers import trigger_kinds
 
 
@@ -35,6 +36,8 @@ def make_live(workflow: Workflow, version: Version | None, *, user=None) -> None
     workflow.name = version.definition["name"] if version else workflow.name
     workflow.save(update_fields=["live_version", "name"])
     _sync_triggers(workflow, version.definition["triggers"] if version and "triggers" in version.definition else [])
+    if version:
+        _sync_limits(workflow, version.definition.get("limits") or {})
     record("publish" if version else "take_offline", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id,
            detail={"version": version.number if version else None})
 
@@ -47,6 +50,22 @@ def snapshot(workflow: Workflow, definition: dict[str, Any], *, user=None) -> Ve
         defaults={"format": FORMAT, "definition": definition, "created_by": user},
     )
     return version
+
+
+def _sync_limits(workflow: Workflow, declared: dict[str, Any]) -> None:
+    """What workers and starts read of the limits. A row that is there stays: runs may queue by it."""
+    row = {
+        "at_most": declared.get("at_most"),
+        "per_key": declared.get("per_key"),
+        "key": declared.get("key") or "",
+        "per_minute": declared.get("per_minute"),
+        "drops": declared.get("more") == "drop",
+        "yields": declared.get("waiting_holds") is False,
+        "priority": str(declared.get("priority") or ""),
+        "max_age": parse_duration(declared["max_age"]).total_seconds() if declared.get("max_age") else None,
+    }
+    if declared or FlowLimit.objects.filter(workflow=workflow).exists():
+        FlowLimit.objects.update_or_create(workflow=workflow, defaults=row)
 
 
 def _sync_triggers(workflow: Workflow, declared: list[dict[str, Any]]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from . import failpoints
+from . import failpoints, slots
 from .doorbell import CHANNEL
 from .endings import cancel_run
 from .starts import INSERT_RUNS
@@ -171,6 +171,8 @@ def latest_few(type: str, config: Mapping[str, Any], first: datetime, now: datet
 async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) -> list[int]:
     key = occurrence(due.id, at)
     given = {"scheduled_at": at.astimezone(UTC).isoformat(), "occurrence": key}
+    limit = await (await connection.execute(slots.LIMIT, [due.workflow_id])).fetchone()
+    terms = slots.terms(limit, due.workflow_id, given)
     cursor = await connection.execute(
         INSERT_RUNS,
         {
@@ -185,6 +187,7 @@ async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) ->
             "inputs": [json.dumps(given)],
             "keys": [key],
             "hashes": [""],
+            **terms.columns(),
         },
     )
-    return [run for run, _ in await cursor.fetchall()]
+    return [run for run, *_ in await cursor.fetchall()]

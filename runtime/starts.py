@@ -9,33 +9,50 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from . import slots
 from .doorbell import ring_after_commit
 from .models import Run, Version
 
-# Make runs and their dispatch rows; an idempotency key that is taken makes nothing. Returns (id, key) of the new ones.
+# Make runs and their dispatch rows, all on the same terms (`slots.Terms`); an idempotency key that is taken makes
+# nothing. What its flow drops has ended at once, and leaves its key free. Returns (id, key, why dropped) of the new ones.
 INSERT_RUNS = """
-with fresh as (
-    insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
-                     created_at, started_by_id, rerun_of_id, parent_id, depth)
-    select %(workflow)s, %(version)s, %(trigger)s, item.key, item.hash, item.input::json, 'open', '', %(test)s,
-           holdfast_now(), %(user)s, %(rerun_of)s, %(parent)s, %(depth)s
+with item as materialized (
+    select *, case when %(drops)s then holdfast_slot(%(workflow)s, %(slot_key)s::text, %(trigger)s, key)
+                   else '' end as dropped
     from unnest(%(keys)s::text[], %(hashes)s::text[], %(inputs)s::text[]) as item(key, hash, input)
+), fresh as (
+    insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
+                     created_at, started_by_id, rerun_of_id, parent_id, depth, ended_at, error)
+    select %(workflow)s, %(version)s, %(trigger)s, case dropped when '' then item.key end, item.hash, item.input::json,
+           case dropped when '' then 'open' else 'cancelled' end, '', %(test)s,
+           holdfast_now(), %(user)s, %(rerun_of)s, %(parent)s, %(depth)s,
+           case when dropped <> '' then holdfast_now() end,
+           case when dropped <> '' then jsonb_build_object('message', 'Dropped: ' || dropped, 'dropped', true) end
+    from item
     on conflict (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null do nothing
-    returning id, idempotency_key, created_at
-), queued as (
-    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
-    select id, %(version)s, 'ready', created_at, 0, 0, 0, false, 0 from fresh
+    returning id, idempotency_key, created_at, state, error
+), begun as (
+    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths,
+                          priority, queued, slot_of, slot_key, yields, expires_at)
+    select id, %(version)s, 'ready', created_at, 0, 0, 0, false, 0, %(priority)s,
+           %(slot_of)s::bigint is not null and not %(drops)s, %(slot_of)s::bigint, %(slot_key)s::text, %(yields)s,
+           created_at + make_interval(secs => %(max_age)s::float8)
+    from fresh where state = 'open'
+), told as (
+    insert into log_line (run_id, path, level, text, at)
+    select id, '', 'warning', %(note)s::text, created_at from fresh where %(note)s::text <> ''
 )
-select id, idempotency_key from fresh
+select id, idempotency_key, coalesce(error ->> 'message', '') from fresh
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The run, and whether this call made it."""
+    """The run, and whether this call made it. `dropped`: why its flow's limits ended it at once; else empty."""
 
     run_id: int
     created: bool
+    dropped: str = ""
 
 
 class IdempotencyConflict(Exception):
@@ -58,7 +75,7 @@ def start(
         return _same(run, input_hash)
     while True:
         if rows := insert_runs(version, [(input, idempotency_key, input_hash)], trigger_key, user, test, rerun_of):
-            return Started(rows[0][0], True)
+            return Started(rows[0][0], True, rows[0][2])
         if run := earlier.first():  # else retention took it away in between, and the key is free
             return _same(run, input_hash)
 
@@ -72,21 +89,31 @@ def _same(run: Run, input_hash: str) -> Started:
 def start_many(version: Version, items: Sequence[tuple[dict[str, Any], str | None]], *, trigger_key: str) -> list[int]:
     """Start a run for each (input, idempotency key) in one statement. Returns the ids of the runs that were made."""
     rows = insert_runs(version, [(input, key, "") for input, key in items], trigger_key)
-    return [run_id for run_id, _ in rows]
+    return [run_id for run_id, _, dropped in rows if not dropped]
 
 
 def insert_runs(
     version: Version, items: Sequence[tuple[dict[str, Any], str | None, str]], trigger_key: str, user=None,
     test: bool = False, rerun_of: Run | None = None,
-) -> list[tuple[int, str | None]]:
+) -> list[tuple[int, str | None, str]]:
+    """(id, key, why dropped) of the runs that were made. Those on the same terms are made by one statement, unless they
+    may be dropped: each takes its slot before the next is looked at."""
+    limit = None if test else slots.limit_of(version.workflow_id)
+    batches: dict[Any, tuple[slots.Terms, list[tuple[dict[str, Any], str | None, str]]]] = {}
+    for number, item in enumerate(items):
+        terms = slots.terms(limit, version.workflow_id, item[0])
+        batches.setdefault((terms, number if terms.drops else 0), (terms, []))[1].append(item)
+    rows = []
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(INSERT_RUNS, {
-            "workflow": version.workflow_id, "version": version.pk, "trigger": trigger_key, "test": test,
-            "parent": None, "depth": 0, "user": user.pk if user else None, "rerun_of": rerun_of.pk if rerun_of else None,
-            "inputs": [json.dumps(item[0], allow_nan=False) for item in items],
-            "keys": [item[1] for item in items], "hashes": [item[2] for item in items],
-        })
-        rows = cursor.fetchall()
+        for terms, those in batches.values():
+            cursor.execute(INSERT_RUNS, {
+                "workflow": version.workflow_id, "version": version.pk, "trigger": trigger_key, "test": test,
+                "parent": None, "depth": 0, "user": user.pk if user else None,
+                "rerun_of": rerun_of.pk if rerun_of else None,
+                "inputs": [json.dumps(item[0], allow_nan=False) for item in those],
+                "keys": [item[1] for item in those], "hashes": [item[2] for item in those], **terms.columns(),
+            })
+            rows += cursor.fetchall()
         if rows:
             ring_after_commit()
     return rows

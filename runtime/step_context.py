@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from . import failpoints, limits, people
+from . import failpoints, limits, people, slots
 from .execution import Execution, Group, Scope, Unstorable
 from .expressions import ExpressionError, compile
 from .journal import Row
@@ -136,7 +137,12 @@ class StepContext:
         lines, self.lines = self.lines, []
         key = self.idempotency_key("start")
         test = execution.run.test
-        row = ("child", (self.run_id, self.path, workflow_id, version_id, key, given, test, depth + 1))
+        limit = None if test else (await execution.services.query(slots.LIMIT, [workflow_id]) or [None])[0]
+        terms = slots.terms(limit, workflow_id, json.loads(given))
+        if terms.note:
+            lines.append(execution.log(self.path, terms.note, "warning"))
+        row = ("child", (self.run_id, self.path, workflow_id, version_id, key, given, test, depth + 1, terms.priority,
+                         terms.slot_of, terms.slot_key, terms.drops, terms.yields, terms.max_age))
         returned = await execution.commit(*lines, row)
         return next(found[2] for found in returned if found[0] == "child" and found[1] == self.path)
 

@@ -50,6 +50,7 @@ class Watching:
                 if notice.payload:
                     await self._look_at(int(notice.payload))
                 self.worker.bell.set()
+                self.worker.admission.ring()
 
     async def _look_at(self, run_id: int) -> None:
         for execution in list(self.worker.executions.values()):

@@ -22,6 +22,7 @@ import psycopg
 from django.conf import settings
 
 from . import credentials
+from .admission import Admission
 from .alerts import look
 from .asking import ask_again
 from .claiming import Claiming, set_within
@@ -82,6 +83,7 @@ class Worker:
         self._reading = asyncio.Lock()
         self._reading_since: float | None = None
         self.claiming, self.watching, self.housekeeping = Claiming(self), Watching(self), Housekeeping(self)
+        self.admission = Admission(self)
         self.wards = None if share else Wards(self)
 
     # Its life
@@ -118,8 +120,8 @@ class Worker:
         own = [self.watching.beat, self.watching.watch]
         if self.wards is None:
             return own
-        return [*own, self.watching.listen, self.housekeeping.run, self.wards.run, self._post, self._fire, self._follow,
-                self._ask_again, self._retire, self._work_off, self._alert]
+        return [*own, self.watching.listen, self.housekeeping.run, self.admission.run, self.wards.run, self._post,
+                self._fire, self._follow, self._ask_again, self._retire, self._work_off, self._alert]
 
     async def _claim(self) -> None:
         await (self.claiming.run_share(*self.share) if self.share else self.claiming.run())
@@ -225,6 +227,7 @@ class Worker:
         self.executions.pop(execution.claim.token, None)
         self.finished += 1
         self.freed.set()
+        self.admission.ring(execution.run.workflow_id)
         if execution.due_at is not None and execution.due_at < self.claiming.sleeps_until:
             self.bell.set()
         if not task.cancelled() and (error := task.exception()):

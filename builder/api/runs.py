@@ -11,7 +11,8 @@ from django.urls import reverse
 from ninja import Query, Router, Status
 
 from builder.access import get_run, get_workflow, runs_for
-from runtime import acts
+from builder.replies import error_body
+from runtime import acts, slots
 from runtime.definition import canonical
 from runtime.jsonvalues import MIB, check_json
 from runtime.models import Run, Version, Wait
@@ -21,7 +22,7 @@ from runtime.states import WaitState
 from .auth import guarded
 from .errors import Refused
 from .paging import Cursor, Limit, page
-from .schemas import CancelIn, ChangedOut, ErrorOut, RunDetail, RunPage, StartedOut, StartIn, StepPage
+from .schemas import CancelIn, ChangedOut, DroppedOut, ErrorOut, RunDetail, RunPage, StartedOut, StartIn, StepPage
 from .steps import steps_of
 
 router = Router()
@@ -30,12 +31,13 @@ State = Literal["open", "attention", "succeeded", "failed", "cancelled"]
 
 @router.post(
     "/workflows/{int:workflow_id}/runs",
-    response={201: StartedOut, 200: StartedOut, 409: ErrorOut, 422: ErrorOut},
+    response={201: StartedOut, 200: StartedOut, 409: ErrorOut | DroppedOut, 422: ErrorOut},
     summary="Start a run",
     **guarded("start_run"),
 )
 def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> Status:
-    """201: a new run; 200: the one that this idempotency key started before; 409: it did so with another input."""
+    """201: a new run; 200: the one that this idempotency key started before; 409: it did so with another input, or the
+    flow's limits dropped the run, which is then among the runs as cancelled."""
     workflow = get_workflow(request.user, workflow_id, request.role)
     if workflow.live_version is None:
         raise Refused(409, "This workflow has not been published.")
@@ -54,6 +56,8 @@ def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> Status:
         user=request.user,
     )
     answer = {"run": started.run_id, "url": _url(started.run_id), "created": started.created}
+    if started.dropped:
+        return Status(409, {**answer, "dropped": True, **error_body(started.dropped)})
     return Status(201 if started.created else 200, answer)
 
 
@@ -78,7 +82,11 @@ def list_runs(
 def read_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     run = get_run(request.user, run_id)
     waits = Wait.objects.filter(run_id=run.pk, state=WaitState.OPEN).order_by("pk")[:200]
-    return {**_shown(run), "input": run.input, "output": run.output, "error": run.error, "waits": list(waits)}
+    queued = slots.standings([run.pk]).get(run.pk)
+    return {
+        **_shown(run), "input": run.input, "output": run.output, "error": run.error, "waits": list(waits),
+        "queued": {"before": queued.before, "why": queued.why} if queued else None,
+    }
 
 
 @router.get("/runs/{int:run_id}/steps", response=StepPage, summary="List a run's steps", **guarded("list_steps"))

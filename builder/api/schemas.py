@@ -99,6 +99,19 @@ class StartedOut(Schema):
     created: bool = Field(description="False when this idempotency key had started the run before.")
 
 
+class DroppedOut(Schema):
+    run: int
+    url: str
+    created: bool
+    dropped: bool
+    error: ErrorText
+
+
+class QueuedOut(Schema):
+    before: int = Field(description="How many runs stand before it; counted up to 100.")
+    why: str
+
+
 class RunOut(Schema):
     id: int
     workflow: int
@@ -127,6 +140,7 @@ class RunDetail(RunOut):
     output: Any
     error: Any
     waits: list[WaitOut] = Field(description="What it waits for now.")
+    queued: QueuedOut | None = Field(None, description="Where it stands, while it waits for a slot of its flow.")
 
 
 class RunPage(Schema):

@@ -8,11 +8,12 @@ from typing import Any
 from .places import Edit, EditError, copied
 from .values import set_values
 
-FIELDS = {"name", "description", "title", "search", "on_failure", "budget_run", "budget_day"}
+FIELDS = {"name", "description", "title", "search", "on_failure", "budget_run", "budget_day", "limits"}
 
 
 def configure_workflow(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """`set`: name, description, title (a template), search (expressions), the flow that failures start, budgets."""
+    """`set`: name, description, title (a template), search (expressions), the flow that failures start, budgets,
+    limits."""
     draft = copied(definition)
     set_values(draft, operation["set"], allowed=FIELDS)
     if not str(draft.get("name") or "").strip():

@@ -35,6 +35,7 @@ WORDS_OF = {
     "kind": {"basic": "User and password", "header": "A secret header"},
     "pages": {"none": "No", "next_link": "By a next link", "cursor": "By a cursor", "page": "By page number", "offset": "By offset"},
     "form_as": {"urlencoded": "URL-encoded", "multipart": "Multipart"},
+    "more": {"queue": "Waits its turn", "drop": "Is dropped"},
     "when": {"failed": "Fails", "succeeded": "Succeeds", "cancelled": "Is cancelled", "any": "Ends"},
 }
 """Of fields whose options mean something else than elsewhere."""

@@ -68,7 +68,10 @@ def _send(request: HttpRequest, trigger: Trigger) -> HttpResponse:
     if not request.POST.get(TRAP):
         user = request.user if request.user.is_authenticated else None
         given = {"body": body, "by": (user.email or user.get_username()) if user else "", "at": business_now().isoformat()}
-        start(trigger.workflow.live_version, trigger_key=trigger.key, input=given, idempotency_key=f"form:{page}", user=user)
+        live, key = trigger.workflow.live_version, f"form:{page}"
+        if start(live, trigger_key=trigger.key, input=given, idempotency_key=key, user=user).dropped:
+            words = "Your answer was not taken. Go back, wait a while, and send it again."
+            return _told(request, "Too much is going on just now", words, 409, trigger)
     return redirect(f"{request.path}?sent=1")
 
 

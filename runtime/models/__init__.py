@@ -14,11 +14,11 @@ from .team import Membership, Role, Team
 from .trigger import Trigger
 from .wait import Approval, Decision, NamedSignal, Recipient, Signal, Wait
 from .worker import JournalMark, Worker
-from .workflow import Version, Workflow
+from .workflow import FlowLimit, Version, Workflow
 
 __all__ = [
-    "Act", "Alert", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "Frame", "FrameChunk", "FrameValue",
-    "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal", "OutboxMessage", "Pause", "RateLimit", "Recipient", "Role", "Run",
-    "RunEnd", "RunSearch", "Signal", "StepResult",
-    "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
+    "Act", "Alert", "Approval", "Attempt", "AuditEntry", "Credential", "Decision", "Dispatch", "FlowLimit", "Frame",
+    "FrameChunk", "FrameValue", "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal",
+    "OutboxMessage", "Pause", "RateLimit", "Recipient", "Role", "Run", "RunEnd", "RunSearch", "Signal",
+    "StepResult", "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

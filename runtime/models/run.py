@@ -77,6 +77,10 @@ class Dispatch(models.Model):
 
     `wakes` counts what happened to the run while somebody held it. `lost` counts leases lost in a row, `deaths` those
     that were lost while the run was the only one its worker held.
+
+    Of a run whose flow has limits (`runtime.slots`): `slot_of` is the flow whose slots it takes, `slot_key` its key
+    there. The row itself is the slot, so that none can be lost; a run that is `queued` has none, and nobody claims it.
+    With `yields` it gives its slot up while it waits.
     """
 
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, db_constraint=False)
@@ -91,6 +95,12 @@ class Dispatch(models.Model):
     lost = models.SmallIntegerField(default=0)
     alone = models.BooleanField(default=False)
     deaths = models.SmallIntegerField(default=0)
+    priority = models.SmallIntegerField(default=0, db_default=0)
+    queued = models.BooleanField(default=False, db_default=False)
+    slot_of = models.BigIntegerField(null=True)
+    slot_key = models.TextField(null=True, db_collation="C")
+    yields = models.BooleanField(default=False, db_default=False)
+    expires_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "dispatch"
@@ -104,9 +114,18 @@ class Dispatch(models.Model):
             models.CheckConstraint(
                 condition=~Q(state="ready") | Q(due_at__isnull=False), name="dispatch_ready_is_due"
             ),
+            models.CheckConstraint(condition=Q(queued=False) | Q(slot_of__isnull=False), name="dispatch_queued"),
         ]
         indexes = [
-            models.Index(fields=["due_at"], condition=Q(token__isnull=True, due_at__isnull=False), name="dispatch_due"),
+            models.Index(
+                fields=["priority", "due_at"], name="dispatch_due",
+                condition=Q(token__isnull=True, due_at__isnull=False, queued=False),
+            ),
+            models.Index(
+                fields=["slot_of", "queued", "slot_key", "priority", "due_at"], condition=Q(slot_of__isnull=False),
+                name="dispatch_slots",
+            ),
+            models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="dispatch_expires"),
             models.Index(fields=["leased_until"], condition=Q(token__isnull=False), name="dispatch_lease"),
             models.Index(fields=["lost"], condition=Q(token__isnull=True, lost__gt=0), name="dispatch_lost"),
         ]

@@ -28,6 +28,25 @@ class Workflow(models.Model):
         return self.name
 
 
+class FlowLimit(models.Model):
+    """The limits of a flow's live version (`runtime.slots`), which hold for the runs of all its versions; null: none.
+    Who hands out slots locks the row. It stays when a version without limits goes live, for runs may still queue."""
+
+    workflow = models.OneToOneField(Workflow, models.CASCADE, primary_key=True, related_name="limit")
+    at_most = models.IntegerField(null=True)
+    per_key = models.IntegerField(null=True)
+    key = models.TextField(default="")
+    per_minute = models.IntegerField(null=True)
+    drops = models.BooleanField(default=False)
+    yields = models.BooleanField(default=False)
+    priority = models.TextField(default="")
+    max_age = models.FloatField(null=True)
+    """Seconds."""
+
+    class Meta:
+        db_table = "flow_limit"
+
+
 class Version(models.Model):
     """A definition frozen. `number` is null for the snapshot that a test run of a draft is pinned to."""
 

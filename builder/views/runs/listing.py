@@ -93,7 +93,8 @@ def row(run: Run, standing: runlist.Standing, unpriced: bool) -> dict[str, Any]:
 def mark_of(page: Page, counts: dict[str, str]) -> str:
     """Changes when the list would look different; the clock alone does not change it."""
     told = [
-        (run.pk, run.state, run.title, str(run.cost), dispatch and (dispatch.state, dispatch.due_at, dispatch.claims))
+        (run.pk, run.state, run.title, str(run.cost),
+         dispatch and (dispatch.state, dispatch.due_at, dispatch.claims, dispatch.queued))
         for run in page.runs
         for dispatch in [getattr(run, "dispatch", None)]
     ]

@@ -17,12 +17,14 @@ from builder.live import digest
 from builder.questions import recipient_for
 from builder.runcanvas import laid_over
 from builder.runlines import busy, lines, tick_word
+from builder.runlist import queue_words
 from builder.runload import fingerprint, load
 from builder.runrows import Place
 from builder.runtree import Node, most_telling, tree
 from builder.templatetags.formats import display_name, duration
 from builder.unpriced import unpriced_runs
 from builder.waterfall import make_axis
+from runtime import slots
 from runtime.clock import business_now
 from runtime.models import Approval, Run, Wait
 from runtime.paths import step_of
@@ -142,6 +144,8 @@ def shown_as(run: Run, dispatch: Any) -> dict[str, Any]:
     """State, dispatch state and words of the pill: an open run says what it does now."""
     if run.state != "open" or dispatch is None:
         return {"state": run.state, "word": "", "retry_at": None}
+    if dispatch.queued and (standing := slots.standings([run.pk]).get(run.pk)):
+        return {"state": "queued", "word": "Queued", "retry_at": None, "slot": queue_words(standing)}
     if dispatch.state == "ready":
         return {"state": "queued", "word": "Queued", "retry_at": None}
     if dispatch.state == "waiting":
@@ -149,7 +153,10 @@ def shown_as(run: Run, dispatch: Any) -> dict[str, Any]:
         found = list(kinds)
         if found and all(kind == WaitKind.RETRY for kind, _ in found):
             return {"state": "waiting", "word": "", "retry_at": found[0][1]}
-    return {"state": dispatch.state, "word": "", "retry_at": None}
+    slot = ""
+    if dispatch.state == "waiting" and dispatch.slot_of is not None:
+        slot = "gave its slot up meanwhile" if dispatch.queued else "keeps its slot meanwhile"
+    return {"state": dispatch.state, "word": "", "retry_at": None, "slot": slot}
 
 
 def working_time(run: Run) -> dict[str, Any]:
