@@ -87,11 +87,12 @@ METRICS = (
         from (select a.started_at, a.ended_at from attempt a join run r on r.id = a.run_id
               where a.run_id > (select coalesce(max(id), 0) - 1000 from run) and a.ended_at is not null and not r.test
               limit 2000) a, unnest(array[0.5, 0.9, 0.99]::float8[]) q group by q order by q""", ("quantile",)),
-    Metric("holdfast_outbox", "Mails that are not sent yet.", """
+    Metric("holdfast_outbox", "Mails and webhooks that are not sent yet.", """
         select count(*) from outbox where state in ('queued', 'sending')"""),
     Metric("holdfast_outbox_oldest_seconds", "How long the oldest of them has been due.", """
         select greatest(0, coalesce(extract(epoch from holdfast_now() - min(due_at)), 0))::float8
         from outbox where state in ('queued', 'sending')"""),
+    Metric("holdfast_paused", "1 while all work is paused.", "select count(*) from pause"),
     Metric("holdfast_jobs", "Bulk acts and exports that are not done.", """
         select count(*) from job where state in ('queued', 'working')"""),
     Metric("holdfast_database_connections", "Connections to this database, by what they serve and do.", """

@@ -40,13 +40,17 @@ class Rerun:
     stored: Stored
     changes: list[FieldChange] | None
     config: list[FieldChange] | None
+    alone: bool
+    """Whether it could be run for real, too."""
 
     @property
     def same(self) -> bool | None:
         """None: the run keeps nothing that could be compared."""
-        if not self.stored.kind or self.changes is None and self.shown.kind == "wait" and self.config is None:
-            return None
-        return not self.config and (self.changes == [] or self.changes is None and self.shown.kind == "wait")
+        if self.changes is not None:
+            return not self.changes and not self.config
+        if self.stored.kind and "failure" in (self.stored.kind, self.shown.kind):
+            return False
+        return None if self.config is None else not self.config
 
 
 def side_of(run: Run, key: str) -> comparing.Side | None:
@@ -77,7 +81,8 @@ def rerun(run: Run, path: str, side: comparing.Side) -> Rerun:
     stored = Stored("request", call.request) if call and shown.kind == "request" else _stored(result)
     comparable = stored.kind == shown.kind and stored.kind in ("output", "request", "failure")
     changes = list(differences(*_told(stored, shown), "")) if comparable else None
-    return Rerun(side, shown, stored, changes, _config(step, names, result))
+    alone = shown.kind != "failure" and step["type"] != "condition" and not run.workflow.deleted_at
+    return Rerun(side, shown, stored, changes, _config(step, names, result), alone)
 
 
 def start(run: Run, path: str, side: comparing.Side, *, user: Any) -> int:

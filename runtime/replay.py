@@ -75,10 +75,10 @@ def remembered(run: Run) -> dict[Key, StepResult]:
 def replayed(run: Run, definition: dict[str, Any], memo: dict[Key, StepResult]) -> Walked:
     """The run on this definition. Raises PlanError for one that cannot be run."""
     plan, memory = _plan(run, definition), Memory()
-    walked = Walked()
+    walked, last = Walked(), _ended_by(run, memo)
     for node in _nodes(plan.nodes):
         if not node.step.children:
-            node.step = _Remembered(node.step, memo, run, walked.missing)
+            node.step = _Remembered(node.step, memo, last, walked.missing)
     races = {node.id for node in _nodes(plan.nodes) if node.needed}
     for row in memo.values():
         if row.step in races and not row.path.endswith("/on_error"):  # which lanes were first nobody can evaluate
@@ -105,7 +105,7 @@ def names_at(run: Run, path: str) -> dict[str, Any]:
     for node in _nodes(plan.nodes):
         node.needed = 0
         if not node.step.children:
-            node.step = _Remembered(None, {}, run, [])
+            node.step = _Remembered(None, {}, None, [])
     if found.type == "condition":
         found.lanes[0].when = caught
     elif found.step.children:
@@ -116,6 +116,15 @@ def names_at(run: Run, path: str) -> dict[str, Any]:
     if caught.names is None:
         raise NotRemembered(f"The run did not come to “{path}”, so nothing is known of its input.")
     return caught.names
+
+
+def _ended_by(run: Run, memo: dict[Key, StepResult]) -> StepResult | None:
+    """The result of the step that ended the run as a success before its steps were through, such as a rejection: no
+    other run has an output."""
+    last = max(memo.values(), key=lambda row: row.finished_at, default=None)
+    if last is None or run.state != RunState.SUCCEEDED or run.output is None or run.output != last.output:
+        return None
+    return last
 
 
 def _memory_around(run: Run, path: str, notes: _Notes) -> Memory:
@@ -151,8 +160,8 @@ class _Remembered(StepType):
 
     type = label = icon = category = summary = ""
 
-    def __init__(self, real: StepType | None, memo: dict[Key, StepResult], run: Run, missing: list[str]):
-        self.real, self.memo, self.the_run, self.missing = real, memo, run, missing
+    def __init__(self, real: StepType | None, memo: dict[Key, StepResult], last: StepResult | None, missing: list[str]):
+        self.real, self.memo, self.last, self.missing = real, memo, last, missing
 
     async def run(self, ctx: Context) -> Outcome:
         row = self.memo.get(key_of(ctx.path))
@@ -164,14 +173,9 @@ class _Remembered(StepType):
             return Park(WaitKind.TIMER)
         if row.state == StepState.FAILED:
             raise StepError(row.error.get("message", ""), field=row.error.get("field", ""))
-        if self.ended_it(row) and not evaluated:
+        if row is self.last and not evaluated:
             return Stop(RunState.SUCCEEDED, "", row.output)
         return Done(row.output)
-
-    def ended_it(self, row: StepResult) -> bool:
-        """Whether the step ended its run as a success: no other run has an output."""
-        run = self.the_run
-        return run.state == RunState.SUCCEEDED and row.output is not None and run.output == row.output
 
 
 class _Catcher:

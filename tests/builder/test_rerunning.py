@@ -13,9 +13,11 @@ from django.core.management.base import CommandError
 from django.urls import reverse
 
 from builder import drafts
+from builder.dryrun import rendered_config
 from builder.models import Draft
 from runtime.models import AuditEntry, Run, Version
 from runtime.paths import key_of
+from runtime.replay import remembered, replayed
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +104,22 @@ def test_a_step_alone_gives_what_is_stored_until_its_code_changes(run, version):
     assert told("rerun_step", run.pk + 1, "price")[-1]["exit"] == 2
 
 
+def test_what_waits_and_what_starts_a_run_is_compared_by_its_settings_and_what_fails_differs():
+    steps = [
+        {"id": "ask", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "{{ run.id }}?"}},
+        {"id": "sub", "type": "workflow", "config": {"flow": "Other", "input": {"a": "{{ trigger.body.a }}"}}},
+        {"id": "sum", "type": "set", "config": {"values": {"n": "{{ trigger.body.a + 1 }}"}}},
+    ]
+    version = factories.version({"format": 1, "name": "Waits", "steps": steps})
+    run = factories.run(version, state="succeeded", title="", input={"body": {"a": "x"}})
+    wanted = {"ask": True, "sub": None, "sum": False}
+    asked = rendered_config(steps[0], {"run": {"id": run.pk}})
+    factories.result(run, "ask", 0, 1, input=asked, output={"decision": "approved"})
+    factories.result(run, "sub", 1, 2, output={"run": 5})
+    factories.result(run, "sum", 2, 3, input={"values": {"n": 1}}, output={"n": 1})
+    assert {step: told("rerun_step", run.pk, step)[0]["same"] for step in wanted} == wanted
+
+
 def test_with_effects_it_is_a_test_run_of_the_step_alone(run, version):
     row = told("rerun_step", run.pk, BOOK, "--really", "--wait", "0")[0]
     test = Run.objects.get(pk=row["test_run"])
@@ -159,3 +177,19 @@ def test_runs_of_a_version_are_replayed_on_the_draft(run, version):
     out = io.StringIO()
     call_command("replay", "Orders", "--against", "7", "--table", stdout=out, stderr=io.StringIO())
     assert "Nothing found" in out.getvalue()
+
+
+def test_a_run_that_a_rejection_ended_ends_there_again_and_one_that_a_person_ended_goes_no_further():
+    steps = [
+        {"id": "ask", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "Well?"}},
+        {"id": "after", "type": "delay", "config": {"for": "1h"}},
+    ]
+    version = factories.version({"format": 1, "name": "Asks", "steps": steps})
+    answer = {"decision": "rejected"}
+    rejected = factories.run(version, state="succeeded", title="", output=answer)
+    factories.result(rejected, "ask", 0, 1, output=answer)
+    cancelled = factories.run(version, state="cancelled", title="")
+    factories.result(cancelled, "ask", 0, 1, output={"decision": "approved"})
+    assert told("replay", "Asks", "--against", "7") == []
+    walked = [replayed(run, version.definition, remembered(run)) for run in (rejected, cancelled)]
+    assert [(one.state, one.missing) for one in walked] == [("succeeded", []), (None, ["after"])]
