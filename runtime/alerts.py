@@ -45,7 +45,7 @@ RULES = {
     AlertKind.OLDEST: Rule("A run that goes on has not ended for", "minutes", f"""
         select coalesce(extract(epoch from holdfast_now() - min(created_at)) / 60, 0) from (
             select r.created_at from dispatch d join run r on r.id = d.run_id
-            where d.state <> 'waiting' and {OURS} order by d.run_id limit 1) r"""),
+            where d.state <> 'waiting' and not d.queued and {OURS} order by d.run_id limit 1) r"""),
     AlertKind.FAILED: Rule("Runs that failed in the last hour", "runs", f"""
         select count(*) from (
             select ended_at from run where state = 'failed' and {OURS} order by id desc limit 2000) r

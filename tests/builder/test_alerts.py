@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from runtime import alerts, notices
-from runtime.models import Alert, AuditEntry, OutboxMessage, Run, Worker
+from runtime.models import Alert, AuditEntry, Dispatch, OutboxMessage, Run, Worker
 from runtime.states import AlertKind
 from runtime.triggers import signatures
 from tests.builder import factories
@@ -115,6 +115,10 @@ def test_test_runs_and_runs_of_other_flows_do_not_count(monkeypatch):
     factories.wait(run, "x", "timer", 0, due=600)
     for kind in ("oldest", "failed", "stuck", "overdue", "cost"):
         assert alerts.value_of(Alert(kind=kind, threshold=0)) == 0, kind
+    queued = factories.run(version, dispatch="ready")
+    Dispatch.objects.filter(run=queued).update(queued=True, slot_of=version.workflow_id)
+    for kind in ("oldest", "stuck"):
+        assert alerts.value_of(Alert(kind=kind, threshold=0)) == 0, f"{kind}: who queues for a slot is neither"
     factories.run(version, state="failed", ended=60)
     other = factories.version()
     assert alerts.value_of(Alert(kind="failed", threshold=0, workflow=version.workflow)) == 1
