@@ -192,6 +192,8 @@ VIEWS: dict[str, Rule] = {
     "api:list_approvals": SIGNED_IN,
     "api:decide_approval": SIGNED_IN,
     "api:send_signal": OPERATOR,
+    # Going anywhere
+    "search": SIGNED_IN,
     # Help: what each step type and trigger does
     "palette": SIGNED_IN,
     # The design system on one page

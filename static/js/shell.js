@@ -6,6 +6,7 @@ import "hf/toast";
 import "hf/confirm";
 import "hf/dialog";
 import "hf/keyboard";
+import "hf/jump";
 import "hf/focus";
 import "hf/menu";
 import "hf/tabs";

@@ -34,6 +34,7 @@ def test_every_layer_of_the_builder_is_accessible(builder, lead, ines, theme, co
     page.keyboard.press("Escape")
     layers = {
         "find": lambda: (page.keyboard.press("Control+f"), page.keyboard.type("lead"), expect(page.locator(".found").first).to_be_visible()),
+        "jump": lambda: (page.keyboard.press("Control+k"), expect(page.locator("#jump-list")).to_contain_text("Operations")),
         "menu": lambda: (builder.name_of("qualify").focus(), page.keyboard.press("Shift+F10")),
         "id": lambda: builder.menu("qualify", "Change its id…"),
         "note": lambda: builder.menu("qualify", "Note…"),
