@@ -11,6 +11,7 @@ from runtime.expressions import ExpressionError, compile
 from runtime.models import Attempt, Run, StepResult
 from runtime.paths import step_of
 from runtime.plan import PlanError
+from runtime.plans import reason
 from runtime.replay import NotRemembered, names_at
 
 from . import comparing
@@ -107,7 +108,8 @@ def _names(run: Run, path: str) -> dict[str, Any]:
     try:
         return names_at(run, path)
     except PlanError as wrong:
-        raise NotRemembered(f"{run.version} cannot be read by this version of Holdfast: {wrong}") from None
+        why = reason(run.version.definition, wrong)
+        raise NotRemembered(f"This version of Holdfast cannot read {run.version}: {why}") from None
 
 
 def _lane(step: dict[str, Any], names: dict[str, Any]) -> Shown:

@@ -104,6 +104,15 @@ def test_a_step_alone_gives_what_is_stored_until_its_code_changes(run, version):
     assert told("rerun_step", run.pk + 1, "price")[-1]["exit"] == 2
 
 
+def test_a_version_that_cannot_be_read_says_which_step_and_why():
+    steps = [{"id": "score", "type": "ai", "config": {"task": "extract", "prompt": "Score"}}]
+    run = factories.run(factories.version({"format": 1, "name": "Old", "steps": steps}), state="succeeded")
+    factories.result(run, "score", 0, 1, output={"score": 5})
+    why = "This version of Holdfast cannot read v7: score: config: Say which fields the result has."
+    assert told("rerun_step", run.pk, "score") == [{"exit": 2, "why": why}]
+    assert "score: config" in told("replay", "Old", "--against", "7")[0]["why"]
+
+
 def test_what_waits_and_what_starts_a_run_is_compared_by_its_settings_and_what_fails_differs():
     steps = [
         {"id": "ask", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "{{ run.id }}?"}},

@@ -1,4 +1,5 @@
-"""What operators do now and then, in a browser: alert rules, a callback by hand, many runs again, a step alone, a pause."""
+"""What operators do now and then, in a browser: alert rules, a callback by hand, many runs again, a step alone, a
+pause."""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ from tests.e2e.desk import barriers, complaints, desk, overflow, recent  # noqa:
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+CENTS = {"cents": "{{ trigger.body.price * 100 }}"}
 CALLED = {
     "format": 1,
     "name": "Orders",
     "steps": [
-        {"id": "price", "type": "set", "name": "Price", "config": {"values": {"cents": "{{ trigger.body.price * 100 }}"}}},
+        {"id": "price", "type": "set", "name": "Price", "config": {"values": CENTS}},
         {"id": "paid", "type": "callback", "name": "Paid?", "config": {}},
     ],
 }
@@ -34,7 +36,7 @@ def test_a_rule_is_made_and_removed(desk, live_server, complaints):
     desk.get_by_role("button", name="Add the rule").click()
     row = desk.get_by_role("row").filter(has_text="Runs that failed in the last hour")
     expect(row.get_by_text("https://hooks.example/in")).to_be_visible()
-    expect(row.get_by_role("button", name="Copy the secret")).to_be_visible()
+    expect(row.get_by_role("button", name="Copy its secret")).to_be_visible()
     assert Alert.objects.get().threshold == 2
     row.get_by_role("button", name="Remove this rule").click()
     expect(desk.get_by_text("No rules yet")).to_be_visible()

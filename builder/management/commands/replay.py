@@ -15,6 +15,7 @@ from builder.replaying import compared
 from runtime.definition import DefinitionError, require
 from runtime.models import Run, Workflow
 from runtime.plan import PlanError
+from runtime.plans import reason
 
 AT_ONCE = 50
 
@@ -70,6 +71,8 @@ class Command(OperatorCommand):
                 try:
                     differences = compared(run, definition)
                 except PlanError as wrong:
-                    raise CommandError(f"Run {run.pk:,} cannot be replayed: {wrong}", returncode=2) from None
+                    why = reason(run.version.definition, wrong)
+                    words = f"This version of Holdfast cannot read {run.version}: {why}"
+                    raise CommandError(words, returncode=2) from None
                 self.differing += bool(differences)
                 yield from map(asdict, differences)
