@@ -92,7 +92,7 @@ def table(verdict: Verdict, people: People, faults: Faults, times: list[float], 
     figures, done = verdict.figures, faults.done
     lines: list[tuple[str, object]] = [
         ("seed", faults.seed),
-        ("minutes of faults", f"{minutes:g}"),
+        ("minutes of faults", f"{minutes:.1f}"),
         ("programs", figures["programs"]),
         ("runs", figures["runs"]),
         ("steps", figures["steps"]),
