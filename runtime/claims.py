@@ -62,7 +62,7 @@ from mine where d.run_id = mine.run_id
 # clock counts for all of it, for the machine may sleep at any moment. Gives that time, and what was taken.
 TAKE_BACK = f"""
 with now as materialized (
-    select clock_timestamp() as at, extract(epoch from clock_timestamp())::float8 as seconds
+    select at, extract(epoch from at)::float8 as seconds from clock_timestamp() as look(at)
 ), expired as materialized (
     select run_id from dispatch
     where token is not null and leased_until < (select at from now)
