@@ -68,6 +68,8 @@ def _told(change: Change, one: FieldChange) -> Told:
         return _told_as("If it fails", one, lambda value: ON_ERROR.get(value or "fail", str(value)), always=True)
     if name == "lanes":
         return _lane(one, *rest.split("."))
+    if not change.owner and one.field in FLOW:
+        return _told_as(FLOW[one.field].title, one)
     if not change.owner and name in FLOW:
         return _told_as(_within(FLOW[name].title, rest), one)
     model = _model(change.type)

@@ -105,7 +105,7 @@ class _Told:
 
 
 def _as_stored(was: Evaluated, row: Any) -> Evaluated:
-    return Evaluated(was.path, row.state, row.input, row.output, row.error) if row else was
+    return Evaluated(was.path, row.state, row.input, row.value, row.error) if row else was
 
 
 def _lane(result: Evaluated) -> str | None:

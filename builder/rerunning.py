@@ -101,7 +101,7 @@ def against(run: Run, path: str, test_run: int) -> list[FieldChange] | None:
     ]
     if None in rows:
         return None
-    return list(differences(*({"output": row.output, "error": (row.error or {}).get("message")} for row in rows), ""))
+    return list(differences(*({"output": row.value, "error": (row.error or {}).get("message")} for row in rows), ""))
 
 
 def _names(run: Run, path: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _stored(result: StepResult | None) -> Stored:
         return Stored()
     if result.state == "failed":
         return Stored("failure", (result.error or {}).get("message", ""))
-    return Stored("output", result.output)
+    return Stored("output", result.value)
 
 
 def _told(stored: Stored, shown: Shown) -> tuple[Any, Any]:

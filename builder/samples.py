@@ -39,7 +39,7 @@ select distinct on (step) step, output from step_result
 where run_id = any(array[%(run)s::bigint] || array(
         select id from run where workflow_id = %(workflow)s and id > %(run)s and trigger_key = %(alone)s
         order by id desc limit 20))
-  and state = 'succeeded' and not superseded and pg_column_size(output) < %(largest)s
+  and state = 'succeeded' and not superseded and output_size is null and pg_column_size(output) < %(largest)s
   and (scope = '' or scope like '%%[0]')
 order by step, finished_at desc
 """

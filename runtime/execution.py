@@ -13,7 +13,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Protocol
+
+from django.conf import settings
 
 from . import failpoints
 from .expressions import ExpressionError
@@ -22,12 +25,14 @@ from .gauges import Histogram
 from .journal import Claim, Journal, Row, StaleClaim
 from .jsonvalues import BadJson, check_json, storable_text
 from .masking import Masker
-from .memory import Memory
+from .memory import BLOB, Elsewhere, Memory
 from .plan import Plan
 from .states import RunState, WaitState
 from .tokens import callback_url
 
-LARGEST_OUTPUT = 1 << 20
+LARGEST_VALUE = 1 << 20
+LARGEST_INLINE = 256 << 10
+"""Outputs that are larger than so many bytes have a row of their own."""
 MOST_PENDING_ROWS = 400
 ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 MOST_FOUND_BY, LONGEST_FOUND_BY = 50, 200
@@ -149,6 +154,7 @@ class Execution:
         """Once released: when the run's next wait is due."""
         self.began_at = services.now()
         self.has_waits = bool(memory.places)
+        self.elsewhere = any(type(result.output) is Elsewhere for result in memory.results.values())
         self.spent: Decimal | None = None
         """US dollars of this claim's calls that the run's row does not count yet."""
         self.titled = bool(run.started_at)
@@ -199,7 +205,33 @@ class Execution:
         """Text for people as it is stored: secrets masked, at most 4,000 characters."""
         return storable_text(self.masker.mask(text))[:4000]
 
-    def dump(self, value: Any) -> str:
+    def output_rows(self, path: str, take: int, output: Any) -> tuple[str | None, int | None]:
+        """The output's text for the row of its result, and no size. A large one gets a row of its own: then its size, and
+        of its text the first numbers, which say how many or how it went. Raises Unstorable."""
+        if output is None:
+            return None, None
+        most = settings.HOLDFAST_LARGEST_OUTPUT_MIB
+        words = f"The output is larger than {most:g} MiB, the most that a step may give. Ask for less, such as fewer fields or a"
+        words += " page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
+        text = self.dump(output, int(most * (1 << 20)), words)
+        if len(text) <= LARGEST_INLINE // 4 or (size := len(text.encode())) <= LARGEST_INLINE:
+            return text, None
+        self.add(("blob", (self.run.id, path, take, text)))
+        told = output.items() if isinstance(output, dict) else ()
+        return ENCODE(dict(islice(((name, one) for name, one in told if type(one) is int), 8))), size
+
+    async def fetch(self, steps: frozenset[str], scope: Scope) -> None:
+        """Bring the large outputs of these steps, which are about to be read, into what expressions see."""
+        if not self.elsewhere:
+            return
+        seen = scope.names["steps"]
+        for step in list(seen) if "*" in steps else steps & seen.keys():
+            where = seen[step].get("output")
+            if type(where) is Elsewhere:
+                rows = await self.services.query(BLOB, [self.run.id, where.path, where.take])
+                seen[step] = {**seen[step], "output": rows[0][0]}
+
+    def dump(self, value: Any, most: int = LARGEST_VALUE, too_large: str = "The value is larger than 1 MiB.") -> str:
         """JSON text as it is stored, secrets masked. Raises Unstorable."""
         try:
             text = ENCODE(self.masker.mask(value))
@@ -212,8 +244,8 @@ class Execution:
             raise Unstorable(str(wrong)) from None
         except (ValueError, TypeError, RecursionError) as wrong:
             raise Unstorable(f"The value is no storable JSON: {wrong}") from None
-        if size > LARGEST_OUTPUT:
-            raise Unstorable("The value is larger than 1 MiB.")
+        if size > most:
+            raise Unstorable(too_large)
         return text
 
     # Parking

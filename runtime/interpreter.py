@@ -85,6 +85,7 @@ async def sequence(execution: Execution, nodes: list[Node], prefix: str, scope: 
 async def _step(execution: Execution, node: Node, path: str, scope: Scope, group: Group) -> None:
     """One step, or what follows its failure."""
     try:
+        await execution.fetch(node.reads, scope)
         handled = execution.memory.results.get(f"{path}/on_error")
         if handled is not None:
             raise StepFailed(handled.error)
@@ -340,11 +341,12 @@ def _result_row(
     execution: Execution, node: Node, path: str, scope: Scope, take: int, state: StepState, output: Any = None,
     error: dict[str, Any] | None = None, ctx: StepContext | None = None,
 ) -> Row:
+    text, size = execution.output_rows(path, take, output)
     return "result", (
         execution.run.id, scope.path, path, take, node.id, state, _input(execution, ctx),
-        None if output is None else execution.dump(output), None if error is None else execution.dump(error),
+        text, None if error is None else execution.dump(error),
         execution.claim.token, ctx.cost if ctx else None,
-        ctx.began_at if ctx else execution.services.now(),
+        ctx.began_at if ctx else execution.services.now(), size,
     )
 
 

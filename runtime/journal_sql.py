@@ -79,12 +79,17 @@ update attempt a set outcome = r.outcome, response = r.response::json, error = r
 from {rows} as r(run_id, scope, path, take, n, outcome, response, error, cost, tokens_in, tokens_out)
 where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
   and a.outcome is null"""),
+    # What a step gave that is too large for its row. Its last owner may have written it and died before the row.
+    "blob": Statement("bigint text int text", """
+insert into blob (run_id, path, take, content) select run_id, path, take, content from {rows} as r(run_id, path, take, content)
+on conflict (run_id, path, take) do update set content = excluded.content""", last_of=3),
     # What a step gave.
-    "result": Statement("bigint text text int text text text text text bigint numeric timestamptz", """
-insert into step_result
-    (run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, finished_at, superseded)
-select run_id, scope, path, take, step, state, input::json, output::json, error::jsonb, token, cost, started_at, holdfast_now(), false
-from {rows} as r(run_id, scope, path, take, step, state, input, output, error, token, cost, started_at)"""),
+    "result": Statement("bigint text text int text text text text text bigint numeric timestamptz int", """
+insert into step_result (run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, finished_at,
+                         superseded, output_size)
+select run_id, scope, path, take, step, state, input::json, output::json, error::jsonb, token, cost, started_at,
+       holdfast_now(), false, output_size
+from {rows} as r(run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, output_size)"""),
     "log": Statement("bigint text text text text", """
 insert into log_line (run_id, path, level, text, data, at)
 select run_id, path, level, text, data::json, holdfast_now()

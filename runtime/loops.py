@@ -33,6 +33,7 @@ async def run_loop(
             inner.check()
             last = await loop.last(index)
             iteration = scope.iteration(f"{path}[{index}]", await loop.item(index), index, node.callbacks, last)
+            await execution.fetch(node.reads, iteration)
             if node.condition is not None and not loop.goes_on(iteration):
                 loop.over(index)
                 return
@@ -45,6 +46,7 @@ async def run_loop(
                 execution.fail_group(own, failed)
                 loop.failed(index, failed)
             else:
+                await execution.fetch(node.reads, iteration)
                 loop.ended(index, iteration)
             await execution.breathe()
 

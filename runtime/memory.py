@@ -15,6 +15,14 @@ import psycopg
 from .states import WaitKind, WaitState
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Stands for a large output until a step reads it."""
+
+    path: str
+    take: int
+
+
 @dataclass(slots=True)
 class Result:
     take: int
@@ -120,7 +128,8 @@ with scopes as materialized (
 """
 RESULTS = SCOPES + """
 select r.run_id, r.path, r.take, r.state, r.superseded, r.error,
-       case when '*' = any(%(referenced)s) or r.step = any(%(referenced)s) or r.step = any(%(always)s) then r.output end
+       case when '*' = any(%(referenced)s) or r.step = any(%(referenced)s) or r.step = any(%(always)s) then r.output end,
+       r.output_size
 from scopes s join step_result r on r.run_id = s.run_id and r.scope = s.scope
 """
 ATTEMPTS = SCOPES + """
@@ -141,8 +150,11 @@ order by w.run_id, w.path, w.n
 CHUNK = "select items from frame_chunk where run_id = %s and path = %s and take = %s and n = %s"
 # What the steps of one iteration gave.
 GIVEN = """
-select step, output, error from step_result where run_id = %s and scope = %s and not superseded order by length(path) desc
+select r.step, coalesce(b.content::json, r.output), r.error from step_result r
+left join blob b on r.output_size is not null and (b.run_id, b.path, b.take) = (r.run_id, r.path, r.take)
+where r.run_id = %s and r.scope = %s and not r.superseded order by length(r.path) desc
 """
+BLOB = "select content::json from blob where run_id = %s and path = %s and take = %s"
 VALUES = "select index, value from frame_value where run_id = %s and path = %s and take = %s order by index"
 
 
@@ -159,7 +171,9 @@ async def load(
         waits = await connection.execute(WAITS, parameters)
     for run_id, path, *frame in await frames.fetchall():
         memories[run_id].frames[path] = FrameState(*frame)
-    for run_id, path, take, state, superseded, error, output in await results.fetchall():
+    for run_id, path, take, state, superseded, error, output, size in await results.fetchall():
+        if size is not None:
+            output = Elsewhere(path, take)
         _remember_result(memories[run_id], path, Result(take, state, output, error), superseded)
     for run_id, path, take, n, operation, outcome, error, started_at, token in await attempts.fetchall():
         place = memories[run_id].place(path)

@@ -51,6 +51,8 @@ class Node:
     interrupted: Any = "repeat"
     on_error: str = "fail"
     error_lane: list[Node] = field(default_factory=list)
+    reads: frozenset[str] = frozenset()
+    """Ids of the steps whose outputs its own expressions read; `*` for any."""
     callbacks: dict[str, str] = field(default_factory=dict)
     """In a loop: callback steps of the body -> their path below the iteration."""
 
@@ -114,6 +116,7 @@ def _callbacks(steps: list[dict[str, Any]], prefix: str) -> dict[str, str]:
 class _Maker:
     def __init__(self) -> None:
         self.referenced: set[str] = set()
+        self.reads: set[str] = set()
         self.conditions: set[str] = set()
         self.lasts = 0
 
@@ -121,12 +124,17 @@ class _Maker:
         return [self.node(step) for step in steps]
 
     def node(self, step: dict[str, Any]) -> Node:
+        outside, self.reads = self.reads, set()
         try:
-            return self._node(step)
+            node = self._node(step)
+            node.reads = frozenset(self.reads)
+            return node
         except PlanError:
             raise
         except Exception as wrong:
             raise PlanError(f"{step.get('id')}: {type(wrong).__name__}: {wrong}") from wrong
+        finally:
+            self.reads = outside
 
     def _node(self, step: dict[str, Any]) -> Node:
         kind, lasts = step_types()[step["type"]], self.lasts
@@ -188,7 +196,9 @@ class _Maker:
             self.lasts += path[0] == "loop" and (len(path) == 1 or path[1] == "last")
             if path[0] == "steps":
                 # A path that ends at `steps` may read any of them.
-                self.referenced.add(str(path[1]) if len(path) > 1 else "*")
+                name = str(path[1]) if len(path) > 1 else "*"
+                self.referenced.add(name)
+                self.reads.add(name)
 
 
 class _WithExpressions:

@@ -82,7 +82,7 @@ def replayed(run: Run, definition: dict[str, Any], memo: dict[Key, StepResult]) 
     races = {node.id for node in _nodes(plan.nodes) if node.needed}
     for row in memo.values():
         if row.step in races and not row.path.endswith("/on_error"):  # which lanes were first nobody can evaluate
-            memory.results[row.path] = Result(1, row.state, row.output, row.error)
+            memory.results[row.path] = Result(1, row.state, row.value, row.error)
     notes = _Notes()
     asyncio.run(_advanced(_execution(run, plan, memory, notes), notes))
     walked.results = {key_of(row[2]): _evaluated(row) for row in notes.results.values()}
@@ -122,7 +122,7 @@ def _ended_by(run: Run, memo: dict[Key, StepResult]) -> StepResult | None:
     """The result of the step that ended the run as a success before its steps were through, such as a rejection: no
     other run has an output."""
     last = max(memo.values(), key=lambda row: row.finished_at, default=None)
-    if last is None or run.state != RunState.SUCCEEDED or run.output is None or run.output != last.output:
+    if last is None or run.state != RunState.SUCCEEDED or run.output is None or run.output != last.value:
         return None
     return last
 
@@ -135,9 +135,9 @@ def _memory_around(run: Run, path: str, notes: _Notes) -> Memory:
     open_again = {*around, *boxes}
     for row in rows.defer("input"):
         # Of what holds the step, conditions and failures that were taken care of lead the way to it.
-        leads = isinstance(row.output, dict) and "branch" in row.output or row.state == StepState.FAILED
+        leads = isinstance(row.value, dict) and "branch" in row.value or row.state == StepState.FAILED
         if row.path != path and (leads or row.path not in open_again):
-            memory.results[row.path] = Result(row.take, row.state, row.output, row.error)
+            memory.results[row.path] = Result(row.take, row.state, row.value, row.error)
     for loop, index in around.items():
         chunk = FrameChunk.objects.filter(run_id=run.pk, path=loop, n=index // CHUNK_SIZE).order_by("-take").first()
         if chunk is None or index % CHUNK_SIZE >= len(chunk.items):
@@ -174,8 +174,8 @@ class _Remembered(StepType):
         if row.state == StepState.FAILED:
             raise StepError(row.error.get("message", ""), field=row.error.get("field", ""))
         if row is self.last and not evaluated:
-            return Stop(RunState.SUCCEEDED, "", row.output)
-        return Done(row.output)
+            return Stop(RunState.SUCCEEDED, "", row.value)
+        return Done(row.value)
 
 
 class _Catcher:

@@ -6,11 +6,12 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
 
 from builder.access import get_run, get_workflow, runs_for
+from builder.largevalues import large_output
 from builder.replies import error_body
 from runtime import acts, slots
 from runtime.definition import canonical
@@ -99,6 +100,18 @@ def list_steps(
     """In the order of their paths, each with the attempts of its calls; at the end the calls that are in flight."""
     found, following = steps_of(get_run(request.user, run_id), cursor, limit)
     return {"items": found, "next": following}
+
+
+@router.get("/runs/{int:run_id}/output", summary="Read a large output", **guarded("read_output"))
+def read_output(
+    request: HttpRequest,
+    run_id: int,
+    path: Annotated[str, Query(max_length=2000, description="The step's path.")],
+    take: Annotated[int, Query(ge=1)] = 1,
+) -> StreamingHttpResponse:
+    """The whole value as JSON, of a step whose `output_size` is not null."""
+    large = large_output(get_run(request.user, run_id), path, take)
+    return StreamingHttpResponse(large.pieces(), content_type="application/json")
 
 
 @router.post("/runs/{int:run_id}/cancel", response=ChangedOut, summary="Cancel a run", **guarded("cancel_run"))

@@ -168,6 +168,9 @@ class StepOut(Schema):
     state: str = Field(description="succeeded, failed, skipped; running while only attempts are known.")
     input: Any
     output: Any
+    output_size: int | None = Field(
+        None, description="Bytes of a large output, of which `output` has only the numbers: read it by read_output."
+    )
     error: Any
     cost: Decimal | None
     started_at: datetime

@@ -121,7 +121,8 @@ def _to_pin(request: HttpRequest, board: Board, step: str) -> Any:
         if not number.isdecimal() or not Run.objects.filter(pk=int(number[:18]), workflow=board.workflow).exists():
             raise Http404("There is no such run of this flow.")
         results = StepResult.objects.filter(run_id=int(number), step=step, state="succeeded")
-        return results.order_by("-finished_at").values_list("output", flat=True).first()
+        found = results.order_by("-finished_at").first()
+        return found.value if found else None
     return loads_strict(request.POST.get("output", "").encode(), root="output")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -27,6 +30,8 @@ class StepResult(models.Model):
     input = JsonInOrder(null=True)
     """The config as it was filled in; null for steps whose attempts keep the request."""
     output = JsonInOrder(null=True)
+    output_size = models.IntegerField(null=True)
+    """Bytes of an output that is too large for this row: it is in a blob of the same key, and `output` has only its numbers."""
     error = models.JSONField(null=True)
     token = models.BigIntegerField()
     cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
@@ -37,6 +42,28 @@ class StepResult(models.Model):
     class Meta:
         db_table = "step_result"
         constraints = [models.CheckConstraint(condition=Q(state__in=values(StepState)), name="step_result_state")]
+
+
+    @property
+    def value(self) -> Any:
+        """The output, wherever it is kept."""
+        if self.output_size is None:
+            return self.output
+        content = Blob.objects.filter(run_id=self.run_id, path=self.path, take=self.take).values_list("content", flat=True)
+        return json.loads(content.get())
+
+
+class Blob(models.Model):
+    """A large output, as JSON text. Read in pieces by people, as a whole by the step that refers to it."""
+
+    pk = models.CompositePrimaryKey("run_id", "path", "take")
+    run_id = models.BigIntegerField()
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    content = models.TextField()
+
+    class Meta:
+        db_table = "blob"
 
 
 class Attempt(models.Model):

@@ -110,7 +110,7 @@ class Strange(StepType):
             "nul": "a\x00b",
             "surrogate": "\ud800",
             "nan": float("nan"),
-            "huge": "x" * 2_000_000,
+            "huge": "x" * 12_000_000,
             "object": object(),
             "integer": 10**5000,
             "number": 1e308 * 10,

@@ -17,6 +17,7 @@ from builder.questions import missing
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.definition import children, find
+from builder.largevalues import large_output
 from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
 from runtime.paths import scope_of, step_of
 from runtime.states import UNFINISHED, AttemptOutcome, WaitKind
@@ -116,7 +117,7 @@ def _step(run: Run, definition: dict[str, Any], place: Place, node: Node, now: d
         "id": step.get("id", ""),
         "input": sized(given) if given is not None else None,
         "input_note": note,
-        "output": sized(result.output) if result is not None and result.state in ("succeeded", "skipped") else None,
+        "output": _output(run, result) if result is not None and result.state in ("succeeded", "skipped") else None,
         "error": error,
         "remedy": remedy(error, place, step) if error else "",
         "ask": _ask(run, place, now) if run.state in UNFINISHED else None,
@@ -143,6 +144,13 @@ def _input(run: Run, step: dict[str, Any], place: Place) -> tuple[Any, str]:
     if place.result is not None and place.result.input is not None:
         return place.result.input, "secrets hidden"
     return step.get("config") or None, f"settings of {run.version}, not yet filled in"
+
+
+def _output(run: Run, result: Any) -> dict[str, Any]:
+    """The output; of a large one the beginning, and where there is more."""
+    if result.output_size is None:
+        return sized(result.output)
+    return {"size": result.output_size, "part": large_output(run, result.path, result.take).part(0)}
 
 
 def sized(value: Any) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""Large outputs of steps: read in parts, so that neither a page nor a file ever holds one as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Value
+from django.db.models.functions import Length, Substr
+from django.http import Http404
+from django.urls import reverse
+
+from runtime.models import Blob, Run
+
+SHOWN = 16_384
+"""Characters of one part on a page."""
+PIECE = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class LargeOutput:
+    """The output of the step at `path`, `length` characters of JSON text."""
+
+    run_id: int
+    path: str
+    take: int
+    length: int
+
+    def text(self, start: int, characters: int) -> str:
+        found = Blob.objects.filter(run_id=self.run_id, path=self.path, take=self.take)
+        return found.values_list(Substr("content", start + 1, Value(characters)), flat=True).get()
+
+    def pieces(self) -> Iterator[str]:
+        for start in range(0, self.length, PIECE):
+            yield self.text(start, PIECE)
+
+    def part(self, start: int) -> dict[str, Any]:
+        """What the page shows of it from there, and the address of the next part."""
+        end = start + SHOWN
+        return {
+            "text": self.text(start, SHOWN),
+            "more_url": self._url("run_output", start=end) if end < self.length else "",
+            "left": max(0, self.length - end),
+            "file_url": self._url("run_output_file"),
+        }
+
+    def _url(self, name: str, **more: int) -> str:
+        return f"{reverse(name, args=[self.run_id])}?{urlencode({'step': self.path, 'take': self.take, **more})}"
+
+
+def large_output(run: Run, path: str, take: int) -> LargeOutput:
+    """Raises Http404 for a step that has none."""
+    found = Blob.objects.filter(run_id=run.pk, path=path.replace("\x00", ""), take=take).values_list(Length("content"), flat=True)
+    length = found.first()
+    if length is None:
+        raise Http404("This step has no large output.")
+    return LargeOutput(run.pk, path, take, length)
