@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 
 from runtime.clock import business_now
 from runtime.definition import Problem, find
-from runtime.models import Credential, Trigger, Workflow
+from runtime.models import Credential, FormerName, Trigger, Workflow
 from runtime.steps import step_types
 from runtime.steps.base import StepType
 from runtime.triggers import trigger_kinds
@@ -297,7 +297,9 @@ def offer_for(board: Board) -> Offer:
     except NoReverseMatch:
         url = ""
     flows = Workflow.objects.filter(team_id=board.workflow.team_id, deleted_at=None).exclude(pk=board.workflow.pk)
-    return Offer(connections, url, tuple(flows.order_by("name").values_list("name", flat=True).distinct()))
+    former = FormerName.objects.filter(team_id=board.workflow.team_id, workflow__deleted_at=None).order_by("until")
+    renamed = dict(former.values_list("name", "workflow__name"))
+    return Offer(connections, url, tuple(flows.order_by("name").values_list("name", flat=True).distinct()), renamed)
 
 
 def _about(config: Any) -> str:

@@ -32,7 +32,8 @@ returning id, run_id, wait_id, failure_flow
 """
 ENDED = """
 select run.id, run.workflow_id, run.state, run.title, run.output::text as output, run.error, run.test, run.parent_id, run.cost,
-       run.created_at, run.ended_at, run.depth, run.trigger_key, w.name as flow, w.team_id, v.number as version
+       run.created_at, run.ended_at, run.depth, run.trigger_key, w.name as flow, w.team_id, v.number as version,
+       v.created_at as made_at
 from run join workflow w on w.id = run.workflow_id join version v on v.id = run.version_id where run.id = %s
 """
 # The place at which the parent waits for this run.
@@ -42,16 +43,17 @@ select id from wait where run_id = %s and kind = 'child' and state = 'open' and 
 # Flows of the team that such an end starts: live, not paused, not the one that ended.
 STARTED_BY_END = """
 select t.key, w.id as workflow_id, w.live_version_id as version_id from trigger t join workflow w on w.id = t.workflow_id
+join version v on v.id = w.live_version_id
 where t.type = 'ended' and t.enabled and w.team_id = %(team)s and w.deleted_at is null and not w.paused
   and w.live_version_id is not null and w.id <> %(flow)s
-  and coalesce(t.config ->> 'flow', '') in ('', %(name)s)
+  and (coalesce(t.config ->> 'flow', '') = '' or holdfast_flow(w.team_id, t.config ->> 'flow', v.created_at) = %(flow)s)
   and coalesce(t.config ->> 'when', 'failed') in ('any', %(state)s)
 order by t.id
 """
 NAMED_FLOW = """
 select 'failure' as key, w.id as workflow_id, w.live_version_id as version_id from workflow w
-where w.team_id = %(team)s and w.name = %(named)s and w.deleted_at is null and not w.paused and w.live_version_id is not null
-  and w.id <> %(flow)s order by w.id limit 1
+where w.id = holdfast_flow(%(team)s, %(named)s, %(made_at)s) and not w.paused and w.live_version_id is not null
+  and w.id <> %(flow)s
 """
 CHILD_OF_WAIT = "select (data ->> 'run')::bigint from wait where id = %s and kind = 'child'"
 # A run whose parent does not wait for it any more ends too.
@@ -127,7 +129,7 @@ def outcome(ended: dict[str, Any]) -> dict[str, Any]:
 async def _start_flows(connection: psycopg.AsyncConnection, ended: dict[str, Any], end_id: int, failure_flow: str) -> bool:
     if ended["test"]:
         return False
-    given = {"team": ended["team_id"], "flow": ended["workflow_id"], "name": ended["flow"], "state": ended["state"]}
+    given = {"team": ended["team_id"], "flow": ended["workflow_id"], "state": ended["state"], "made_at": ended["made_at"]}
     cursor = connection.cursor(row_factory=dict_row)
     found = await (await cursor.execute(STARTED_BY_END, given)).fetchall()
     if failure_flow and ended["state"] == "failed":

@@ -30,8 +30,8 @@ select coalesce((select sum(cost) from attempt where run_id = %(run)s), 0),
 DEEPEST_CHAIN = 10
 # The flow that a step names, and how deep its run lies.
 FLOW = """
-select w.id, w.live_version_id, w.paused, (select depth from run where id = %(run)s) from workflow w
-where w.team_id = %(team)s and w.name = %(name)s and w.deleted_at is null order by w.live_version_id is null, w.id limit 1
+select w.id, w.live_version_id, w.paused, run.depth from run join version v on v.id = run.version_id
+join workflow w on w.id = holdfast_flow(%(team)s, %(name)s, v.created_at) where run.id = %(run)s
 """
 
 
@@ -124,7 +124,7 @@ class StepContext:
         execution = self._execution
         rows = await execution.services.query(FLOW, {"run": self.run_id, "team": execution.plan.team_id, "name": flow})
         if not rows:
-            raise StepError(f"There is no flow “{flow}” in this team. Was it renamed or deleted?", field="flow")
+            raise StepError(f"There is no flow “{flow}” in this team. Was it deleted?", field="flow")
         workflow_id, version_id, paused, depth = rows[0]
         if version_id is None or paused:
             raise StepError(f"The flow “{flow}” is {'paused' if paused else 'not published'}.", field="flow")

@@ -27,6 +27,8 @@ class Offer:
     connections: tuple[tuple[str, str, str], ...] = ()
     connections_url: str = ""
     flows: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Former names of flows -> what they are called now."""
 
 
 @dataclass(frozen=True, slots=True)

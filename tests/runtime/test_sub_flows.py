@@ -202,3 +202,29 @@ def test_a_flow_names_the_one_that_its_failures_start(engine):
 def test_config_problems_name_their_field():
     definition = {"format": 1, "name": "x", "steps": [{"id": "sub", "type": "workflow", "config": {}}], "triggers": ended(when="often")}
     assert [problem.field for problem in check(definition)] == ["config.when", "config.flow"]
+
+
+def test_what_names_a_flow_means_it_whatever_it_is_called_later(engine):
+    inner = child(engine, GIVES)
+    calls = parent(engine)
+    ended = {"id": "ended", "type": "ended", "config": {"when": "succeeded", "flow": "Child"}}
+    follows = engine.publish([{"id": "note", "type": "probe"}], triggers=[ended])
+    fails = engine.publish([{"id": "end", "type": "stop", "config": {"outcome": "failed"}}], on_failure="Child")
+    Workflow.objects.filter(pk=inner.workflow_id).update(name="Renamed")
+    other = child(engine, [{"id": "end", "type": "stop", "config": {"output": "another"}}])  # it takes the name
+    engine.worker()
+    run = engine.start(calls, {"n": 21})
+    engine.ends(run)
+    assert engine.output(run, "sub")["output"] == {"twice": 42}
+    eventually(lambda: Run.objects.filter(workflow=follows.workflow).exists())
+    engine.ends(engine.start(fails), "failed")
+    eventually(lambda: Run.objects.filter(workflow=inner.workflow, trigger_key="failure").exists())
+    later = parent(engine)  # made when the other had the name
+    run = engine.start(later, {"n": 21})
+    engine.ends(run)
+    assert engine.output(run, "sub")["output"] == "another"
+    Workflow.objects.filter(pk=other.workflow_id).update(name="Also renamed")
+    last = parent(engine)  # nobody has it any more: the last that had it
+    run = engine.start(last, {"n": 21})
+    engine.ends(run)
+    assert engine.output(run, "sub")["output"] == "another"

@@ -61,7 +61,8 @@ class Flow(Widget):
     kind = "flow"
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
-        return {"options": offer.flows, "missing": bool(value) and value not in offer.flows}
+        missing = bool(value) and value not in offer.flows
+        return {"options": offer.flows, "missing": missing, "now": offer.renamed.get(value, "") if missing else ""}
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         return post.get("value", "").strip() or None
