@@ -10,6 +10,7 @@ from runtime.definition import find
 from runtime.models import Version
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
+from runtime.triggers.inwords import NotWords, from_words
 
 from .curl import is_curl, read_curl
 from .editing import EditError
@@ -69,9 +70,21 @@ def _either(step: dict[str, Any], chosen: str) -> dict[str, Any]:
 def _of_trigger(trigger: dict[str, Any], field: str, post: QueryDict) -> dict[str, Any]:
     kind, name = trigger_kinds().get(trigger["type"]), trigger_label(trigger)
     value = read(kind.Config if kind else None, field, post)
+    if trigger["type"] == "schedule" and field == "config.cron":
+        value = _cron(value)
     title = spec_for(kind.Config if kind else None, field).title
     label = f"Change “{title}” in {name}"
     return {"op": "configure_trigger", "trigger": trigger["id"], "set": {field: value}, "label": label}
+
+
+def _cron(text: str | None) -> str | None:
+    """A schedule as it is kept: words become the cron line that they mean."""
+    if not text or text.strip()[:1] in "0123456789*":
+        return text
+    try:
+        return from_words(text)
+    except NotWords as wrong:
+        raise FieldError(str(wrong)) from None
 
 
 def _of_workflow(field: str, post: QueryDict) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from runtime.steps import step_types
 from runtime.steps.base import StepType
 from runtime.triggers import trigger_kinds
 from runtime.triggers.base import TriggerKind
+from runtime.triggers.inwords import to_words
 from runtime.triggers.signatures import generated_secrets
 
 from . import dataflow
@@ -83,6 +84,8 @@ class Panel:
     address: str = ""
     secret: str = ""
     next_times: list[str] = field(default_factory=list)
+    in_words: str = ""
+    """What the schedule says, where words say it."""
     output: Any = None
     has_output: bool = False
     pinned: bool = False
@@ -183,6 +186,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
         address=_address(row) if row else "",
         secret=_made_secret(row, trigger.get("config") or {}) if row else "",
         next_times=_next_times(kind, trigger.get("config") or {}),
+        in_words=to_words(str((trigger.get("config") or {}).get("cron") or "")) if trigger["type"] == "schedule" else "",
     )
     return _counted(panel, problems)
 

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field
 
 from ..steps.base import Config
 from .base import TriggerKind
+from .inwords import to_words
 
 
 def _cron(text: str) -> str:
@@ -46,7 +47,7 @@ def _zone(name: str) -> str:
 class ScheduleConfig(Config):
     cron: Annotated[str, Field(max_length=200), AfterValidator(_cron)] = Field(
         title="When",
-        description="Minute, hour, day of month, month, day of week.",
+        description="In words, such as “every weekday at 8:00”, or as cron: minute, hour, day of month, month, day of week.",
         examples=["0 9 * * 1-5", "*/15 * * * *"],
     )
     zone: Annotated[str, Field(max_length=64), AfterValidator(_zone)] = Field(
@@ -72,7 +73,8 @@ class Schedule(TriggerKind):
     def line(self, config: Mapping[str, Any]) -> str:
         if not config.get("cron"):
             return self.summary
-        return f"Schedule · {config['cron']} · {config.get('zone', 'UTC')}"
+        words, zone = to_words(str(config["cron"])), config.get("zone", "UTC")
+        return f"{words[:1].upper()}{words[1:]} · {zone}" if words else f"Schedule · {config['cron']} · {zone}"
 
     def sample(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         at = self.next_after(config, datetime(2027, 1, 1, tzinfo=UTC))
