@@ -114,6 +114,9 @@ class HttpConfig(Config):
     )  # fmt: skip
     page_param: Annotated[str, Field(max_length=100)] = Field("", title="Its name in the query", examples=["cursor"])
     most_pages: Annotated[int, Field(ge=1, le=100)] = Field(10, title="At most pages")
+    host_per_minute: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None, title="Calls to the host in a minute", description="At most, by all steps of the team that say so, on all workers."
+    )
     idempotency_header: Annotated[str, AfterValidator(_header_name)] = Field(
         "Idempotency-Key",
         title="Idempotency header",
@@ -166,6 +169,8 @@ async def _made(ctx: Context, connection: Connection | None, call: net.Call) -> 
     """One attempt. A token that is not taken any more is fetched anew, once: a 401 says that nothing was done."""
     if connection is not None:
         await ctx.admit(f"connection:{connection.name}", calls.per_minute(connection))
+    if ctx.config["host_per_minute"]:
+        await ctx.admit(f"host:{call.url.host}", ctx.config["host_per_minute"])
     attempt = await ctx.begin(_summary(ctx.config, call.url, call.headers, call.body))
     if connection is None:
         return await calls.make(call, attempt.timeout)

@@ -215,3 +215,10 @@ def test_pages_of_a_real_run_are_durable_one_by_one(engine, server):
         (1, "answered", [0, 1]), (2, "answered", [2, 3]), (3, "answered", [4]),
     ]  # fmt: skip
     assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
+
+
+def test_calls_keep_to_a_rate_of_their_host_too_and_each_page_counts(server):
+    config = {"url": server.url + "/linked", "pages": "next_link", "page_items": "response.body.items", "host_per_minute": 60}
+    ctx = context("http", config)
+    assert run_in("http", ctx).output["pages"] == 3
+    assert ctx.admitted == [("host:127.0.0.1", 60)] * 3
