@@ -11,6 +11,9 @@ RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
 INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compile --no-deps --require-hashes
 
+# Python keeps what it compiled, whatever the environment says: else every process that starts compiles all of it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: up test fuzz bench bench-ui screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages

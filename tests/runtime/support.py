@@ -37,7 +37,7 @@ class MemoryContext:
     config: dict[str, Any]
     names: dict[str, Any]
     connections: dict[str, Connection] = field(default_factory=dict)
-    timeout: float = 10.0
+    timeout: float = 60.0
     path: str = "step"
     run_id: int = RUN["id"]
     take: int = 1

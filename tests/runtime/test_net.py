@@ -36,7 +36,7 @@ def allowed(settings):
     settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
 
 
-def get(url: str, *, method: str = "GET", timeout: float = 10, resolve=None, **more) -> net.Answer:
+def get(url: str, *, method: str = "GET", timeout: float = 60, resolve=None, **more) -> net.Answer:
     return on_loop(net.exchange(net.Call(method, net.check_location(url), **more), timeout, resolve=resolve))
 
 
