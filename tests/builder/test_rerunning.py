@@ -152,7 +152,7 @@ def test_the_page_compares_and_asks_before_anything_is_sent(client, run, version
     assert Run.objects.count() == 1, "it ran without being told so"
     answer = client.post(address, {"step": BOOK, "code": "draft", "really": "1"}, follow=True)
     test = Run.objects.get(test=True)
-    assert f"Test run {test.pk}" in answer.content.decode() and "hx-trigger" in answer.content.decode()
+    assert f"Test run {test.pk:,}" in answer.content.decode() and "hx-trigger" in answer.content.decode()
     factories.result(test, "book", 0, 1, output={"status": 500, "body": None})
     Run.objects.filter(pk=test.pk).update(state="succeeded", ended_at=factories.at(9))
     shown = client.get(address, {"step": BOOK, "code": "draft", "test": test.pk}).content.decode()
