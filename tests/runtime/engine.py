@@ -54,7 +54,7 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str 
             raise AssertionError(
                 f"not within {seconds} s: {what() if callable(what) else what or condition}; last: {value!r}"
             )
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def at_once(*acts: Callable[[], Any]) -> list[Any]:

@@ -82,7 +82,7 @@ class Probe(StepType):
             raise KeyError("an answer that the step's author did not expect")
         await asyncio.sleep(config["seconds"])
         while config["hold"] and not (folder() / config["hold"]).exists():
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)
         return Done(config["value"] if config["value"] is not None else {"path": ctx.path}, tokens_in=config["tokens"])
 
 
