@@ -16,7 +16,7 @@ from tests.servers.ai import AiServer
 from tests.servers.crm import Crm
 from tests.servers.smtp import SmtpServer
 
-PATIENCE_MS = 60_000  # on a machine that does much else
+PATIENCE_MS = 150_000  # on a machine that does much else
 expect.set_options(timeout=PATIENCE_MS)
 
 

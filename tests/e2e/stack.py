@@ -29,7 +29,7 @@ READY_SECONDS = 120  # on a machine that does much else; nothing waits that long
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], what: str, seconds: float = 60) -> T:
+def eventually(condition: Callable[[], T], what: str, seconds: float = 180) -> T:
     """The first value that is true. AssertionError after so many seconds."""
     ends = time.monotonic() + seconds
     while not (value := condition()):
