@@ -38,6 +38,22 @@ def test_a_path_is_completed_while_it_is_typed_and_becomes_a_pill(builder, lead,
     assert find(definition(lead), "nurture")["config"]["subject"] == "Hello {{ trigger.body.company }}, a word"
 
 
+def test_an_answer_that_comes_while_more_is_typed_keeps_nothing_from_being_tried(builder, lead):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Nurture")
+    subject = builder.field("config.subject").locator(".expr")
+    held = []
+    builder.page.route("**/try/", lambda route: route.continue_() if held else held.append(route))
+    subject.fill("")
+    keys = builder.page.keyboard
+    keys.type("{{ 1 + 1 }} for ")
+    while not held:
+        builder.page.wait_for_timeout(10)
+    keys.type("two")
+    held[0].fulfill(json={"value": "2 for ", "type": "text"})
+    expect(builder.field("config.subject").locator(".result")).to_contain_text("2 for two")
+
+
 def test_a_slash_opens_the_data_at_the_caret(builder, lead, popup):  # noqa: F811
     builder.open(lead.pk)
     builder.select("Nurture")

@@ -61,8 +61,8 @@ async function show(host) {
 
 function tell(host, { value, type, error, column, short }) {
   if (!host.contains(document.activeElement)) return;
-  if (!value && !type && !error) return clear();
-  if (under?.host !== host) clear();
+  if (!value && !type && !error) return withdraw();
+  if (under?.host !== host) withdraw();
   under ??= { host, line: lineAfter(host) };
   const { line } = under;
   line.classList.toggle("result--wrong", Boolean(error));
@@ -79,9 +79,14 @@ function lineAfter(host) {
   return line;
 }
 
+/* The line alone: a question that waits for its pause, of a later letter, still stands. */
+function withdraw() {
+  under?.line.remove();
+  under = null;
+}
+
 function clear() {
   clearTimeout(timer);
   asked?.abort();
-  under?.line.remove();
-  under = null;
+  withdraw();
 }
