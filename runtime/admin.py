@@ -170,8 +170,6 @@ class WaitAdmin(ReadOnly):
     list_filter = (state_filter(WaitState), state_filter(WaitKind, "kind"))
     search_fields = ("run_id",)
     search_help_text = "The run's number"
-
-
     actions = ("happened", "again", "fail")
 
     @admin.action(description="Uncertain calls: it happened", permissions=["operate"])

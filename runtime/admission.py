@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from .claiming import set_within
 from .database import connect
 from .doorbell import CHANNEL
 from .faults import kind_of
@@ -77,10 +78,7 @@ class Admission:
                 if not self.worker.stopping():
                     await self._let_in(connection)
                     await self._end_old(connection)
-                try:
-                    await asyncio.wait_for(self._rung.wait(), LOOK_SECONDS)
-                except TimeoutError:
-                    pass
+                await set_within(self._rung, LOOK_SECONDS)
 
     async def _let_in(self, connection: psycopg.AsyncConnection) -> None:
         rows = await (await connection.execute(FLOWS)).fetchall()

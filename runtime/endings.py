@@ -15,8 +15,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from .doorbell import CHANNEL
-from .slots import LIMIT, terms
-from .starts import INSERT_RUNS
+from .starts import insert_one
 from .waits import LOCK, RESOLVE, WAKE
 
 log = logging.getLogger(__name__)
@@ -139,12 +138,8 @@ async def _start_flows(connection: psycopg.AsyncConnection, ended: dict[str, Any
         return False
     given = told(ended)
     for flow in found:
-        limit = await (await connection.execute(LIMIT, [flow["workflow_id"]])).fetchone()
-        await connection.execute(INSERT_RUNS, {
-            "workflow": flow["workflow_id"], "version": flow["version_id"], "trigger": flow["key"], "test": False,
-            "user": None, "rerun_of": None, "inputs": [json.dumps(given)], "keys": [f"end:{end_id}"], "hashes": [""],
-            "depth": ended["depth"] + 1, "parent": None, **terms(limit, flow["workflow_id"], given).columns(),
-        })  # fmt: skip
+        place = flow["workflow_id"], flow["version_id"], flow["key"]
+        await insert_one(connection, *place, f"end:{end_id}", given, ended["depth"] + 1)
     return bool(found)
 
 

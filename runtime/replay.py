@@ -33,7 +33,7 @@ EVALUATED = ("set", "stop")
 Key = tuple[str, tuple[int, ...]]
 
 
-def key_of(path: str) -> Key:
+def place_of(path: str) -> Key:
     """What a place is known by in another version, where its step may stand in another lane: step and iterations."""
     box, error_lane, _ = path.rpartition("/on_error")
     step = f"{step_of(box)}/on_error" if error_lane and path.endswith("/on_error") else step_of(path)
@@ -69,7 +69,7 @@ class NotRemembered(ValueError):
 
 def remembered(run: Run) -> dict[Key, StepResult]:
     """The results of a run that stand."""
-    return {key_of(row.path): row for row in StepResult.objects.filter(run_id=run.pk, superseded=False)}
+    return {place_of(row.path): row for row in StepResult.objects.filter(run_id=run.pk, superseded=False)}
 
 
 def replayed(run: Run, definition: dict[str, Any], memo: dict[Key, StepResult]) -> Walked:
@@ -85,7 +85,7 @@ def replayed(run: Run, definition: dict[str, Any], memo: dict[Key, StepResult]) 
             memory.results[row.path] = Result(1, row.state, row.value, row.error)
     notes = _Notes()
     asyncio.run(_advanced(_execution(run, plan, memory, notes), notes))
-    walked.results = {key_of(row[2]): _evaluated(row) for row in notes.results.values()}
+    walked.results = {place_of(row[2]): _evaluated(row) for row in notes.results.values()}
     if notes.end is not None:
         _, _, walked.state, output, error, walked.title, *_ = notes.end
         walked.output, walked.error = _read(output), _read(error)
@@ -164,7 +164,7 @@ class _Remembered(StepType):
         self.real, self.memo, self.last, self.missing = real, memo, last, missing
 
     async def run(self, ctx: Context) -> Outcome:
-        row = self.memo.get(key_of(ctx.path))
+        row = self.memo.get(place_of(ctx.path))
         evaluated = self.real is not None and self.real.type in EVALUATED
         if evaluated and (row is None or row.state != StepState.SKIPPED):
             return await self.real.run(ctx)

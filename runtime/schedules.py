@@ -8,7 +8,6 @@ ends it (`overlap`). A paused workflow's occurrences pass by.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Mapping
@@ -19,10 +18,10 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from . import failpoints, slots
+from . import failpoints
 from .doorbell import CHANNEL
 from .endings import cancel_run
-from .starts import INSERT_RUNS
+from .starts import insert_one
 from .triggers import trigger_kinds
 
 log = logging.getLogger(__name__)
@@ -171,23 +170,4 @@ def latest_few(type: str, config: Mapping[str, Any], first: datetime, now: datet
 async def _start(connection: psycopg.AsyncConnection, due: Due, at: datetime) -> list[int]:
     key = occurrence(due.id, at)
     given = {"scheduled_at": at.astimezone(UTC).isoformat(), "occurrence": key}
-    limit = await (await connection.execute(slots.LIMIT, [due.workflow_id])).fetchone()
-    terms = slots.terms(limit, due.workflow_id, given)
-    cursor = await connection.execute(
-        INSERT_RUNS,
-        {
-            "workflow": due.workflow_id,
-            "version": due.version_id,
-            "trigger": due.key,
-            "test": False,
-            "user": None,
-            "rerun_of": None,
-            "parent": None,
-            "depth": 0,
-            "inputs": [json.dumps(given)],
-            "keys": [key],
-            "hashes": [""],
-            **terms.columns(),
-        },
-    )
-    return [run for run, *_ in await cursor.fetchall()]
+    return await insert_one(connection, due.workflow_id, due.version_id, due.key, key, given)

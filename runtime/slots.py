@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import connection
@@ -74,8 +74,7 @@ class Terms:
 
     def columns(self) -> dict[str, Any]:
         """As the statements that start runs name them."""
-        names = ("priority", "slot_of", "slot_key", "drops", "yields", "max_age", "note")
-        return {name: getattr(self, name) for name in names}
+        return asdict(self)
 
 
 FREE = Terms()

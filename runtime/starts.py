@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from django.db import connection, transaction
 
 from . import slots
@@ -22,10 +23,10 @@ with item as materialized (
     from unnest(%(keys)s::text[], %(hashes)s::text[], %(inputs)s::text[]) as item(key, hash, input)
 ), fresh as (
     insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
-                     created_at, started_by_id, rerun_of_id, parent_id, depth, ended_at, error)
+                     created_at, started_by_id, rerun_of_id, depth, ended_at, error)
     select %(workflow)s, %(version)s, %(trigger)s, case dropped when '' then item.key end, item.hash, item.input::json,
            case dropped when '' then 'open' else 'cancelled' end, '', %(test)s,
-           holdfast_now(), %(user)s, %(rerun_of)s, %(parent)s, %(depth)s,
+           holdfast_now(), %(user)s, %(rerun_of)s, %(depth)s,
            case when dropped <> '' then holdfast_now() end,
            case when dropped <> '' then jsonb_build_object('message', 'Dropped: ' || dropped, 'dropped', true) end
     from item
@@ -92,6 +93,30 @@ def start_many(version: Version, items: Sequence[tuple[dict[str, Any], str | Non
     return [run_id for run_id, _, dropped in rows if not dropped]
 
 
+async def insert_one(
+    connection: psycopg.AsyncConnection, workflow_id: int, version_id: int, trigger_key: str, key: str, input: dict[str, Any],
+    depth: int = 0,
+) -> list[int]:
+    """Start a run as a worker does, on its flow's terms. Returns its id, or nothing when the key did so before."""
+    limit = await (await connection.execute(slots.LIMIT, [workflow_id])).fetchone()
+    terms = slots.terms(limit, workflow_id, input)
+    parameters = insert_with(workflow_id, version_id, trigger_key, [(input, key, "")], terms, depth=depth)
+    return [run_id for run_id, *_ in await (await connection.execute(INSERT_RUNS, parameters)).fetchall()]
+
+
+def insert_with(
+    workflow_id: int, version_id: int, trigger_key: str, items: Sequence[tuple[dict[str, Any], str | None, str]],
+    terms: slots.Terms, *, test: bool = False, user: int | None = None, rerun_of: int | None = None, depth: int = 0,
+) -> dict[str, Any]:
+    """The parameters of `INSERT_RUNS` for each (input, idempotency key, hash)."""
+    return {
+        "workflow": workflow_id, "version": version_id, "trigger": trigger_key, "test": test, "user": user,
+        "rerun_of": rerun_of, "depth": depth,
+        "inputs": [json.dumps(given, allow_nan=False) for given, *_ in items],
+        "keys": [key for _, key, _ in items], "hashes": [hash for *_, hash in items], **terms.columns(),
+    }  # fmt: skip
+
+
 def insert_runs(
     version: Version, items: Sequence[tuple[dict[str, Any], str | None, str]], trigger_key: str, user=None,
     test: bool = False, rerun_of: Run | None = None,
@@ -106,13 +131,10 @@ def insert_runs(
     rows = []
     with transaction.atomic(), connection.cursor() as cursor:
         for terms, those in batches.values():
-            cursor.execute(INSERT_RUNS, {
-                "workflow": version.workflow_id, "version": version.pk, "trigger": trigger_key, "test": test,
-                "parent": None, "depth": 0, "user": user.pk if user else None,
-                "rerun_of": rerun_of.pk if rerun_of else None,
-                "inputs": [json.dumps(item[0], allow_nan=False) for item in those],
-                "keys": [item[1] for item in those], "hashes": [item[2] for item in those], **terms.columns(),
-            })
+            cursor.execute(INSERT_RUNS, insert_with(
+                version.workflow_id, version.pk, trigger_key, those, terms, test=test, user=user.pk if user else None,
+                rerun_of=rerun_of.pk if rerun_of else None,
+            ))
             rows += cursor.fetchall()
         if rows:
             ring_after_commit()

@@ -98,9 +98,7 @@ def _receive(request: HttpRequest, token: str) -> HttpResponse:
     started = start(
         trigger.workflow.live_version, trigger_key=trigger.key, input=event, idempotency_key=key, input_hash=input_hash
     )
-    if started.dropped:
-        return _dropped(started)
-    if trigger.config.get("respond") == "at_end":
+    if trigger.config.get("respond") == "at_end" and not started.dropped:
         return _at_end(started, int(trigger.config.get("respond_within") or 30))
     return _answer(started)
 
@@ -201,13 +199,10 @@ def _problem(trigger: Trigger, message: str, field: str = "dedupe") -> dict[str,
 
 
 def _answer(started: Started) -> HttpResponse:
-    url = settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[started.run_id])
-    return JsonResponse({"run": started.run_id, "url": url}, status=202 if started.created else 200)
-
-
-def _dropped(started: Started) -> HttpResponse:
-    url = settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[started.run_id])
-    return JsonResponse({"run": started.run_id, "url": url, "dropped": True, **error_body(started.dropped)}, status=409)
+    told = {"run": started.run_id, "url": settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[started.run_id])}
+    if started.dropped:
+        return JsonResponse({**told, "dropped": True, **error_body(started.dropped)}, status=409)
+    return JsonResponse(told, status=202 if started.created else 200)
 
 
 urlpatterns = [

@@ -43,7 +43,6 @@ class StepResult(models.Model):
         db_table = "step_result"
         constraints = [models.CheckConstraint(condition=Q(state__in=values(StepState)), name="step_result_state")]
 
-
     @property
     def value(self) -> Any:
         """The output, wherever it is kept."""

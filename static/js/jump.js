@@ -1,4 +1,7 @@
 /* Ctrl K: go to any flow, run or page. Arrows walk what was found, Enter opens it; without a choice Enter searches. */
+import { fragment } from "hf/fragment";
+import { mark, marked, neighbour } from "hf/listbox";
+
 const TYPED = 120;
 let timer = null;
 
@@ -15,20 +18,12 @@ function open() {
 
 async function look() {
   const { value } = input();
-  const address = `${dialog().dataset.address}?${new URLSearchParams({ q: value })}`;
-  const response = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
-  if (!response?.ok || input().value !== value) return;
-  list().innerHTML = await response.text();
+  const html = await fragment(`${dialog().dataset.address}?${new URLSearchParams({ q: value })}`).catch(() => null);
+  if (html === null || input().value !== value) return;
+  list().innerHTML = html;
   list().hidden = false;
   input().setAttribute("aria-expanded", true);
-  select(hits()[0]);
-}
-
-function select(hit) {
-  for (const one of hits()) one.setAttribute("aria-selected", one === hit);
-  if (!hit) return input().removeAttribute("aria-activedescendant");
-  input().setAttribute("aria-activedescendant", hit.id);
-  hit.scrollIntoView({ block: "nearest" });
+  mark(input(), hits(), hits()[0]);
 }
 
 document.addEventListener("keydown", event => {
@@ -40,11 +35,9 @@ document.addEventListener("keydown", event => {
 });
 
 function walk(event) {
-  const all = hits();
-  const at = all.findIndex(hit => hit.getAttribute("aria-selected") === "true");
-  if (event.key === "ArrowDown") select(all[(at + 1) % all.length]);
-  else if (event.key === "ArrowUp") select(all.at(at - 1));
-  else if (event.key === "Enter" && all[at]) location.assign(all[at].dataset.url);
+  const hit = marked(hits());
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") mark(input(), hits(), neighbour(hits(), event.key));
+  else if (event.key === "Enter" && hit) location.assign(hit.dataset.url);
   else return;
   event.preventDefault();
 }

@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from builder.templatetags.formats import relative
+from tests.e2e.people import enter, listen
 
 pytestmark = [
     pytest.mark.browser,
@@ -23,10 +24,7 @@ THEMES = ("light", "dark")
 @pytest.fixture
 def complaints(page) -> list[str]:
     """What the browser complained about: script errors and violations of the policy."""
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(str(error)))
-    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
-    return found
+    return listen(page)
 
 
 @pytest.fixture
@@ -35,11 +33,7 @@ def gallery(page, live_server, complaints):
     user = get_user_model().objects.create_superuser(
         "ines", "ines@example.com", "pw", first_name="Ines", last_name="Carvalho"
     )
-    client = Client()
-    client.force_login(user)
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    page.emulate_media(reduced_motion="reduce")
+    enter(page, live_server, user)
     page.goto(f"{live_server.url}/gallery/")
     yield page
     assert complaints == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.e2e.people import listen
 from tests.e2e.stack import Holdfast
 from tests.servers.ai import AiServer
 from tests.servers.crm import Crm
@@ -30,9 +31,7 @@ def context(context: BrowserContext) -> BrowserContext:
 def ines(page: Page) -> Iterator[Page]:
     """The browser of Ines, who runs Holdfast. In the end it must have had nothing to complain about: no script error, nothing
     that the content security policy forbids."""
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    complaints = listen(page)
     yield page
     assert complaints == []
 

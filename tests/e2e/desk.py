@@ -7,11 +7,10 @@ from datetime import timedelta
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
-from django.test import Client
 from django.utils import timezone
 
 from tests.builder import factories
+from tests.e2e.people import enter, listen
 
 
 @pytest.fixture(autouse=True)
@@ -21,20 +20,13 @@ def recent(monkeypatch):
 
 @pytest.fixture
 def complaints(page) -> list[str]:
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(str(error)))
-    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
-    return found
+    return listen(page)
 
 
 @pytest.fixture
 def desk(page, live_server, complaints):
     """A browser in which an operator is signed in; in the end it must have had nothing to complain about."""
-    client = Client()
-    client.force_login(factories.user("operator", name="ines", first_name="Ines", last_name="Carvalho"))
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    page.emulate_media(reduced_motion="reduce")
+    enter(page, live_server, factories.user("operator", name="ines", first_name="Ines", last_name="Carvalho"))
     page.set_viewport_size({"width": 1440, "height": 900})
     yield page
     assert complaints == []

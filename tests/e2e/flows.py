@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.test import Client
 from playwright.sync_api import Page
 
 from builder import drafts
@@ -19,6 +17,7 @@ from builder.flowmaking import make_flow
 from builder.teams import ensure_default_team
 from runtime.models import Workflow
 from tests.e2e.builder_page import BuilderPage
+from tests.e2e.people import enter, listen
 
 
 @pytest.fixture
@@ -34,13 +33,8 @@ def ines(transactional_db):
 
 
 def signed_in(page: Page, live_server, user, complaints: list[str]) -> BuilderPage:
-    client = Client()
-    client.force_login(user)
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    page.emulate_media(reduced_motion="reduce")
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    enter(page, live_server, user)
+    listen(page, complaints)
     return BuilderPage(page, live_server.url)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from urllib.request import ProxyHandler, Request, build_opener
 
+from django.conf import settings
+from django.test import Client
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.stack import ADMIN, PASSWORD, Holdfast
@@ -16,6 +18,23 @@ def sign_in(page: Page, holdfast: Holdfast) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Flows", exact=True)).to_be_visible()
+
+
+def enter(page: Page, live_server, user) -> None:
+    """Signed in at once, on a server of the test's own process, and without motion."""
+    client = Client()
+    client.force_login(user)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    page.emulate_media(reduced_motion="reduce")
+
+
+def listen(page: Page, complaints: list[str] | None = None) -> list[str]:
+    """What the browser complains about from now on: script errors, what the content security policy forbids."""
+    heard = [] if complaints is None else complaints
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
+    return heard
 
 
 def post(address: str, body: dict, event: str = "", status: int = 202) -> dict:

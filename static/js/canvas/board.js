@@ -21,12 +21,7 @@ export function announce(text) {
   document.getElementById("announce").textContent = text;
 }
 
-/* A GET for a fragment, with what our server wants to know of it. */
-export async function fragment(address) {
-  const response = await fetch(address, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
-  if (!response.ok) throw new Error(`${address}: ${response.status}`);
-  return response.status === 204 ? "" : response.text();
-}
+export { fragment } from "hf/fragment";
 
 /* Put out-of-band parts of an answer in their places. */
 export function swapParts(html) {

@@ -3,6 +3,7 @@ import { announce, card, focusCard, fragment, url } from "hf/canvas/board";
 import { reveal } from "hf/canvas/folding";
 import { open as openPanel } from "hf/canvas/panel";
 import { view } from "hf/canvas/view";
+import { mark, marked, neighbour } from "hf/listbox";
 
 const TYPED = 120;
 let before = null;
@@ -38,10 +39,8 @@ async function look() {
 
 /* What is chosen is shown on the canvas at once. */
 function select(hit) {
-  for (const one of hits()) one.setAttribute("aria-selected", one === hit);
-  if (!hit) return input().removeAttribute("aria-activedescendant");
-  input().setAttribute("aria-activedescendant", hit.id);
-  hit.scrollIntoView({ block: "nearest" });
+  mark(input(), hits(), hit);
+  if (!hit) return;
   reveal(hit.dataset.step);
   if (card(hit.dataset.step)) view().show(card(hit.dataset.step));
 }
@@ -63,11 +62,8 @@ document.addEventListener("keydown", event => {
 });
 
 function walk(event) {
-  const all = hits();
-  const at = all.findIndex(hit => hit.getAttribute("aria-selected") === "true");
-  if (event.key === "ArrowDown") select(all[(at + 1) % all.length]);
-  else if (event.key === "ArrowUp") select(all.at(at - 1));
-  else if (event.key === "Enter") take(all[at]);
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") select(neighbour(hits(), event.key));
+  else if (event.key === "Enter") take(marked(hits()));
   else if (event.key === "Escape") close();
   else return;
   event.preventDefault();
