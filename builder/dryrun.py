@@ -18,7 +18,7 @@ from runtime.paths import key_of
 from runtime.plan import make_plan
 from runtime.states import RunState
 from runtime.steps import step_types
-from runtime.steps.base import Attempt, Connection, Done, Outcome, Park, Person, StepError, Stop
+from runtime.steps.base import Attempt, Connection, Done, Outcome, Park, Part, Person, StepError, Stop
 
 HIDDEN = "hidden"
 SECONDS = 5
@@ -70,6 +70,7 @@ class DryContext:
     path: str = ""
     take: int = 1
     test: bool = True
+    kept: list[Part] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     created_at: datetime | None = None
     """Of a step of a run that was: then it has that run's key."""
@@ -95,6 +96,9 @@ class DryContext:
         """Nothing is called."""
 
     def answered(self, response: Any, **spent: Any) -> None:
+        """Nothing is called."""
+
+    async def keep(self, value: Any, onward: str, response: Any) -> None:
         """Nothing is called."""
 
     async def check_budget(self) -> None:

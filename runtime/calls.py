@@ -22,7 +22,7 @@ from .memory import PastAttempt, PastWait
 from .states import AttemptOutcome, WaitKind, WaitState
 from .step_context import StepContext
 from .steps import step_types
-from .steps.base import Done, Outcome, OverBudget, StepError
+from .steps.base import Done, Outcome, OverBudget, Part, StepError
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ async def call(execution: Execution, ctx: StepContext, group: Group) -> Outcome:
     if person := ctx.place.wait(WaitKind.PERSON, n=BUDGET):
         return _answered(await awaited(execution, person, group))
     _settle_open_checks(execution, ctx)
+    await ctx.recall()
     while True:
         last = _last_call(history)
         if last is not None:
@@ -108,14 +109,17 @@ def _pause(execution: Execution, ctx: StepContext, error: StepError) -> float | 
 
 
 def _next_pause(execution: Execution, ctx: StepContext, retry_after: float | None = None) -> float | None:
-    """Seconds until the next attempt of this take, or None when the policy allows none."""
-    failures = sum(past.error != INTERRUPTED for past in ctx.place.attempts if past.operation != "check")
-    elapsed = (execution.services.now() - ctx.place.attempts[0].started_at).total_seconds()
+    """Seconds until the next attempt of this take, or None when the policy allows none. Each part has its own retries."""
+    tries = [past for past in ctx.place.attempts if past.operation != "check" and past.n > max(ctx.parts, default=0)]
+    failures = sum(past.error != INTERRUPTED for past in tries)
+    elapsed = (execution.services.now() - tries[0].started_at).total_seconds()
     return ctx.node.retry.pause(failures, elapsed, retry_after, settings.HOLDFAST_RETRY_AFTER_CAP)
 
 
 async def _after(execution: Execution, ctx: StepContext, group: Group, last: PastAttempt) -> Outcome | None:
     """What follows an earlier attempt: None for another one, or the outcome without one."""
+    if last.n in ctx.parts:
+        return None
     if last.outcome is None:
         await _interrupted(execution, ctx, last)
     if retry := ctx.place.wait(WaitKind.RETRY, n=last.n):
@@ -235,7 +239,9 @@ async def _ask_the_other_system(execution: Execution, ctx: StepContext, request:
 
 
 class _CheckContext:
-    """The step's own context, but for the config and the name of the operation."""
+    """The step's own context, but for the config, the name of the operation, and what is kept."""
+
+    kept: list[Part] = []
 
     def __init__(self, ctx: StepContext, request: dict[str, Any]):
         http = step_types()["http"]
@@ -248,6 +254,9 @@ class _CheckContext:
 
     async def begin(self, request: Any, operation: str = "call"):
         return await self._ctx.begin(request, "check")
+
+    async def keep(self, value: Any, onward: str, response: Any) -> None:
+        self._ctx.answered(response)
 
     def idempotency_key(self, operation: str) -> str:
         return self._ctx.idempotency_key("check")

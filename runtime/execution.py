@@ -210,15 +210,19 @@ class Execution:
         of its text the first numbers, which say how many or how it went. Raises Unstorable."""
         if output is None:
             return None, None
-        most = settings.HOLDFAST_LARGEST_OUTPUT_MIB
-        words = f"The output is larger than {most:g} MiB, the most that a step may give. Ask for less, such as fewer fields or a"
-        words += " page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
-        text = self.dump(output, int(most * (1 << 20)), words)
+        text = self.dump_output(output)
         if len(text) <= LARGEST_INLINE // 4 or (size := len(text.encode())) <= LARGEST_INLINE:
             return text, None
         self.add(("blob", (self.run.id, path, take, text)))
         told = output.items() if isinstance(output, dict) else ()
         return ENCODE(dict(islice(((name, one) for name, one in told if type(one) is int), 8))), size
+
+    def dump_output(self, output: Any) -> str:
+        """As `dump`, for what a step gives."""
+        most = settings.HOLDFAST_LARGEST_OUTPUT_MIB
+        words = f"The output is larger than {most:g} MiB, the most that a step may give. Ask for less, such as fewer fields or a"
+        words += " page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
+        return self.dump(output, int(most * (1 << 20)), words)
 
     async def fetch(self, steps: frozenset[str], scope: Scope) -> None:
         """Bring the large outputs of these steps, which are about to be read, into what expressions see."""

@@ -15,7 +15,7 @@ from .durations import parse_duration
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """All times in seconds. `total` counts from the first attempt of the take."""
+    """All times in seconds. `total` counts from the first attempt of the take, or after the last part that is kept."""
 
     max_attempts: int = 4
     first: float = 1.0

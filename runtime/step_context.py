@@ -13,11 +13,11 @@ from . import failpoints, limits, people, slots
 from .execution import Execution, Group, Scope, Unstorable
 from .expressions import ExpressionError, compile
 from .journal import Row
-from .memory import Place
+from .memory import VALUES, PastAttempt, Place
 from .paths import key_of
 from .plan import Node
 from .states import AttemptOutcome
-from .steps.base import Attempt, Connection, Done, OverBudget, Person, StepError
+from .steps.base import Attempt, Connection, Done, OverBudget, Part, Person, StepError
 
 
 MORE_CALLS_SLACK = 5.0
@@ -51,6 +51,8 @@ class StepContext:
         self.attempt_began_at = self.began_at
         self.limit: asyncio.Timeout | None = None
         self.answer: tuple[AttemptOutcome, Done, str | None] | None = None
+        self.parts: dict[int, Part] = {}
+        """What is kept of this take, by the number of the attempt that gave it."""
         self.cost = None
 
     @property
@@ -101,6 +103,32 @@ class StepContext:
     ) -> None:
         self.answer = outcome, Done(response=response, **spent), error
 
+    @property
+    def kept(self) -> list[Part]:
+        return list(self.parts.values())
+
+    async def recall(self) -> None:
+        """Learn what earlier owners of the run kept."""
+        if any(past.outcome == AttemptOutcome.ANSWERED and past.error is None for past in self.place.attempts):
+            rows = await self._execution.services.query(VALUES, [self.run_id, self.path, self.take])
+            self.parts = {n: Part(**part) for n, part in rows}
+
+    async def keep(self, value: Any, onward: str, response: Any) -> None:
+        execution, (operation, n) = self._execution, self.open
+        if execution.masker.mask(onward) != onward:  # what is stored of it would lead nowhere
+            return self.answered(response)
+        try:
+            text = execution.dump_output({"value": value, "onward": onward})
+        except Unstorable as wrong:
+            raise StepError(str(wrong)) from None
+        rows = [self.settled(AttemptOutcome.ANSWERED, Done(response=response)), *self.lines]
+        self.lines = []
+        with self._off_the_clock():
+            await execution.commit(*rows, ("value", (self.run_id, self.path, self.take, n, text)))
+        past = PastAttempt(n, operation, AttemptOutcome.ANSWERED, None, self.attempt_began_at, execution.claim.token)
+        self.place.attempts.append(past)
+        self.parts[n] = Part(value, onward)
+
     async def check_budget(self) -> None:
         plan, execution = self._execution.plan, self._execution
         if self.take > 1 or plan.budget_run is None and plan.budget_day is None:
@@ -150,13 +178,14 @@ class StepContext:
         self._group.check()
         failpoints.hit("attempt.before")
         n = max((past.n for past in self.place.attempts), default=0) + 1
+        further = bool(self.open or self.parts)
         if self.open:
             n = self.open[1] + 1
             outcome, answer, error = self.answer or (AttemptOutcome.ANSWERED, None, None)
             self.lines.append(self.settled(outcome, answer, error))
             self.answer = None
-            if self.limit is not None:  # the time-out is each call's own
-                self.limit.reschedule(asyncio.get_running_loop().time() + self.node.timeout + MORE_CALLS_SLACK)
+        if further and self.limit is not None:  # the time-out is each call's own
+            self.limit.reschedule(asyncio.get_running_loop().time() + self.node.timeout + MORE_CALLS_SLACK)
         token = self._execution.claim.token
         rows, self.lines = self.lines, []
         try:

@@ -189,7 +189,7 @@ class FrameChunk(models.Model):
 
 
 class FrameValue(models.Model):
-    """What a loop's `collect` expression gave for one iteration."""
+    """What a loop's `collect` expression gave for one iteration; or a part of what a step gives, by the number of its attempt."""
 
     pk = models.CompositePrimaryKey("run_id", "path", "take", "index")
     run_id = models.BigIntegerField()

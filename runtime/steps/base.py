@@ -150,6 +150,14 @@ class Attempt:
     timeout: float
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what a step gives, and what leads to the next one, such as an address."""
+
+    value: Any
+    onward: str
+
+
 class Context(Protocol):
     """What the interpreter hands to a step."""
 
@@ -163,6 +171,8 @@ class Context(Protocol):
     """The config with its templates rendered and defaults filled. Expression fields keep their source text."""
     names: dict[str, Any]
     """What expressions may see: trigger, steps, loop, run, workflow."""
+    kept: list[Part]
+    """The parts that are there already, in order: the step goes on where the last one leads."""
 
     def evaluate(self, expression: str, **more: Any) -> Any:
         """Evaluate with the step's names and `more`. Raises StepError that names the step."""
@@ -188,6 +198,10 @@ class Context(Protocol):
     def answered(self, response: Any, **spent: Any) -> None:
         """What the open attempt was answered and what it cost (`cost`, `tokens_in`, `tokens_out`), kept when the next one
         begins. `outcome` and `error` where it failed, and another attempt follows."""
+
+    async def keep(self, value: Any, onward: str, response: Any) -> None:
+        """The open attempt gave a part: durable, as an answered attempt, when this returns. What follows, be it after a
+        failure or a death, finds it in `kept`, and its retries count anew."""
 
     async def check_budget(self) -> None:
         """Raise OverBudget when the run's or the day's budget is used up, unless a person said to go on."""

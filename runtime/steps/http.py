@@ -103,7 +103,7 @@ class HttpConfig(Config):
         examples=["response.body.ok == true"],
     )  # fmt: skip
     pages: Literal["none", "next_link", "cursor", "page", "offset"] = Field(
-        "none", title="Follow pages", description="Only with GET. Each page is an attempt of its own."
+        "none", title="Follow pages", description="Only with GET. Each page is an attempt of its own, with its own retries."
     )
     page_items: Expression | None = Field(
         None, title="The page's items", description="When empty, the body itself is the list.", examples=["response.body.items"]
@@ -165,13 +165,13 @@ class Http(StepType):
         return _done(ctx, await _made(ctx, connection, call))
 
 
-async def _made(ctx: Context, connection: Connection | None, call: net.Call) -> net.Answer:
+async def _made(ctx: Context, connection: Connection | None, call: net.Call, operation: str = "call") -> net.Answer:
     """One attempt. A token that is not taken any more is fetched anew, once: a 401 says that nothing was done."""
     if connection is not None:
         await ctx.admit(f"connection:{connection.name}", calls.per_minute(connection))
     if ctx.config["host_per_minute"]:
         await ctx.admit(f"host:{call.url.host}", ctx.config["host_per_minute"])
-    attempt = await ctx.begin(_summary(ctx.config, call.url, call.headers, call.body))
+    attempt = await ctx.begin(_summary(ctx.config, call.url, call.headers, call.body), operation)
     if connection is None:
         return await calls.make(call, attempt.timeout)
     signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout)
@@ -184,19 +184,23 @@ async def _made(ctx: Context, connection: Connection | None, call: net.Call) -> 
 
 
 async def _follow(ctx: Context, connection: Connection | None, call: net.Call) -> Done:
-    """Page after page, until one leads nowhere or there were as many as allowed."""
-    items: list[Any] = []
-    url: httpx2.URL | None = call.url
-    pages = 0
-    while url is not None and pages < ctx.config["most_pages"]:
-        done = _done(ctx, await _made(ctx, connection, replace(call, url=url)))
-        found = items_of(ctx, done.output)
+    """Page after page, until one leads nowhere or there were as many as allowed. Each is kept with the address of the next
+    one: after a failure or a death the step goes on there."""
+    items: list[Any] = [item for part in ctx.kept for item in part.value]
+    url = httpx2.URL(ctx.kept[-1].onward) if ctx.kept else call.url
+    pages = len(ctx.kept)
+    while True:
         pages += 1
+        done = _done(ctx, await _made(ctx, connection, replace(call, url=url), f"page.{pages}" if pages > 1 else "call"))
+        found = items_of(ctx, done.output)
         items += found
-        url = next_page(ctx, url, done.output, pages, len(found))
-        ctx.answered(done.response)
+        onward = next_page(ctx, url, done.output, pages, len(found))
+        if onward is None or pages == ctx.config["most_pages"]:
+            break
+        await ctx.keep(found, str(onward), done.response)
+        url = onward
     first = {"status": done.output["status"], "headers": done.output["headers"]}
-    return Done({**first, "items": items, "pages": pages, "more": url is not None}, response=done.response)
+    return Done({**first, "items": items, "pages": pages, "more": onward is not None}, response=done.response)
 
 
 def _url(config: Mapping[str, Any], connection: Connection | None) -> httpx2.URL:

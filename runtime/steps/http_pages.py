@@ -1,4 +1,4 @@
-"""Pages: calls that follow each other until a list is complete. Each is an attempt of its own, durable before it."""
+"""Pages: calls that follow each other until a list is complete. Each is an attempt of its own, durable before it, and kept after it."""
 
 from __future__ import annotations
 

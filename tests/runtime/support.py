@@ -12,7 +12,7 @@ from runtime import net
 from runtime.expressions import compile, compile_value
 from runtime.masking import Masker
 from runtime.steps import step_types
-from runtime.steps.base import Attempt, Connection, Outcome, Person, StepError
+from runtime.steps.base import Attempt, Connection, Outcome, Part, Person, StepError
 
 T = TypeVar("T")
 RUN = {"id": 48213, "started_at": "2027-01-15T09:00:00Z", "test": False}
@@ -51,6 +51,7 @@ class MemoryContext:
     started_by: Person | None = None
     admitted: list[tuple[str, int]] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
+    kept: list[Part] = field(default_factory=list)
     at: datetime = datetime(2027, 1, 15, 9, 0, tzinfo=UTC)
 
     def evaluate(self, expression: str, **more: Any) -> Any:
@@ -73,6 +74,10 @@ class MemoryContext:
 
     def answered(self, response: Any, **spent: Any) -> None:
         self.answers.append((response, spent) if spent else response)
+
+    async def keep(self, value: Any, onward: str, response: Any) -> None:
+        self.kept.append(Part(value, onward))
+        self.answers.append(response)
 
     async def check_budget(self) -> None:
         pass

@@ -30,6 +30,7 @@ class Server:
 
     def __init__(self):
         self.seen, self.tokens, self.refuse = [], 0, set()
+        self.busy: dict[str, int] = {}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,6 +58,9 @@ class Server:
 
     def answer(self, method, parts, headers, body):
         query = dict(parse_qsl(parts.query))
+        if self.busy.get(parts.query, 0):
+            self.busy[parts.query] -= 1
+            return 503, {}, {"Retry-After": "0"}
         if parts.path == "/token":
             self.tokens += 1
             wrong = headers.get("Authorization") != "Basic aG9sZGZhc3Q6czNjcmV0JTJGeA=="
@@ -151,7 +155,7 @@ def test_pages_are_followed_and_each_is_an_attempt(server, config, pages, more):
     ctx = context("http", {"url": server.url + path, "page_items": "response.body.items"} | config)
     output = run_in("http", ctx).output
     assert output["items"] == list(range(5))[: 2 * pages] and (output["pages"], output["more"]) == (pages, more)
-    assert len(ctx.attempts) == len(server.seen) == len(ctx.answers) == pages
+    assert len(ctx.attempts) == len(server.seen) == len(ctx.kept) + 1 == pages
 
 
 def test_a_next_page_elsewhere_is_not_followed(server):
@@ -214,6 +218,52 @@ def test_pages_of_a_real_run_are_durable_one_by_one(engine, server):
     assert [(one.n, one.outcome, one.response["body"]["items"]) for one in kept] == [
         (1, "answered", [0, 1]), (2, "answered", [2, 3]), (3, "answered", [4]),
     ]  # fmt: skip
+    assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
+
+
+def paged(server, **more):
+    config = {"url": server.url + "/list", "pages": "cursor", "page_items": "response.body.items"}
+    return {"id": "call", "type": "http", "config": config} | more
+
+
+@pytest.mark.parametrize("more", [{}, {"on_interrupted": "ask"}], ids=["repeat", "ask"])
+@pytest.mark.parametrize(("failpoint", "again"), [("attempt.before:3", 0), ("attempt.after:3", 0), ("call.during:3", 1)])
+def test_a_worker_that_dies_between_pages_costs_none_that_was_there(engine, server, failpoint, again, more):
+    run = engine.start(engine.publish([paged(server, **more)]))
+    engine.dies(engine.worker(failpoint=failpoint))
+    engine.worker()
+    if more and failpoint != "attempt.before:3":  # the call for the last page may have happened, so a person is asked
+        assert engine.wait(run, "call", "person").data["attempt"] == 3
+    else:
+        engine.ends(run)
+        assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4] and engine.output(run, "call")["pages"] == 3
+    paths = [path for _, path, *_ in server.seen]
+    assert paths[:2] == ["/list", "/list?cursor=2"] and paths[2:] in (["/list?cursor=4"] * n for n in (again, again + 1))
+
+
+def test_each_page_has_its_own_retries_and_is_asked_for_alone(engine, server):
+    server.busy = {"": 1, "cursor=2": 1, "cursor=4": 1}
+    run = engine.start(engine.publish([paged(server, retry={"max_attempts": 2, "first": "1s"})]))
+    engine.worker()
+    engine.ends(run)
+    assert [path for _, path, *_ in server.seen] == ["/list"] * 2 + ["/list?cursor=2"] * 2 + ["/list?cursor=4"] * 2
+    kept = [(one.operation, one.outcome) for one in engine.attempts(run)]
+    assert kept == [(page, how) for page in ("call", "page.2", "page.3") for how in ("refused", "answered")]
+    assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
+
+
+def test_a_page_that_a_secret_leads_to_is_found_anew(engine, server):
+    from runtime.credentials import seal
+
+    team, _ = Team.objects.get_or_create(name="Engine")
+    seal(Credential(team=team, name="crm", kind="bearer", hosts=["127.0.0.1"], config={}), {"token": "cursor=4"})
+    step = paged(server)
+    step["config"]["connection"] = "crm"
+    run = engine.start(engine.publish([step]))
+    engine.dies(engine.worker(failpoint="attempt.after:3"))
+    engine.worker()
+    engine.ends(run)
+    assert [path for _, path, *_ in server.seen] == ["/list", "/list?cursor=2", "/list?cursor=2", "/list?cursor=4"]
     assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
 
 
