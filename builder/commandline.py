@@ -4,6 +4,7 @@ for pipes."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from argparse import ArgumentParser
@@ -23,6 +24,8 @@ from runtime import acts
 from runtime.jobs import MOST_RUNS
 from runtime.models import Run, Workflow
 
+# What JSON may hold as it is, and a terminal obeys.
+CONTROL = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 # Whoever may use the command line sees all teams.
 EVERYBODY = SimpleNamespace(is_authenticated=True, is_active=True, is_superuser=True, pk=0)
 
@@ -39,7 +42,7 @@ class OperatorCommand(BaseCommand):
         """A table on a terminal, JSON Lines elsewhere, unless one was asked for."""
         if (form or ("table" if self.stdout.isatty() else "json")) == "json":
             for row in rows:
-                self.stdout.write(json.dumps(row, ensure_ascii=False, default=plain))
+                self.stdout.write(CONTROL.sub(_escaped, json.dumps(row, ensure_ascii=False, default=plain)))
         else:
             for line in table(list(rows), shutil.get_terminal_size((160, 24)).columns):
                 self.stdout.write(line)
@@ -162,7 +165,11 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, default=plain)
-    return " ".join(str(value).split())[:60]
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(str(value).split())[:60])
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def plain(value: Any) -> Any:

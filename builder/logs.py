@@ -7,6 +7,7 @@ import re
 
 # Webhook, approval and callback links hold their secret as a path segment; other long random segments are hidden too.
 LINK = re.compile(r"(/(?:hooks|a|callbacks/\d+)/)[^/\s?#'\"]+")
+CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_-]{32,}(?=[/\s?#'\"]|$)")
 
 
@@ -23,10 +24,14 @@ class WithoutTraceback(logging.Filter):
 
 
 class ScrubbedFormatter(logging.Formatter):
-    """One plain line a record, its traceback below it, tokens hidden in both."""
+    """One plain line a record, its traceback below it, tokens hidden in both. What others have put into a message cannot
+    begin a line of its own, nor steer a terminal."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return CONTROL.sub(lambda found: ascii(found[0])[1:-1], super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
         return scrub(super().format(record))

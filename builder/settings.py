@@ -176,7 +176,11 @@ ACCOUNT_RATE_LIMITS = False  # counted per process; ours hold across them (runti
 MFA_ADAPTER = "builder.signin.Adapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_ALLOW_UNVERIFIED_EMAIL = True
-MFA_FORMS = {"authenticate": "builder.signin.CodeForm", "reauthenticate": "builder.signin.ConfirmForm"}
+MFA_FORMS = {
+    "authenticate": "builder.signin.CodeForm",
+    "reauthenticate": "builder.signin.ConfirmForm",
+    "activate_totp": "builder.signin.SetUpForm",
+}
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # nobody can lock out somebody else's address
@@ -188,6 +192,8 @@ AXES_VERBOSE = False
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+if HTTPS:  # so named, a browser takes them from this host alone: another host of the domain cannot plant one
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
 CSRF_TRUSTED_ORIGINS = [HOLDFAST_PUBLIC_URL]
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]  # load balancers ask in plain HTTP

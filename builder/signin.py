@@ -9,7 +9,8 @@ from allauth.account.utils import perform_login
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
-from django.contrib.auth import views
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from django.contrib.auth import forms, views
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +20,7 @@ from runtime.credentials import decrypted, encrypted
 from runtime.limits import admitted
 
 CODES_PER_MINUTE = 5
+PASSWORDS_PER_MINUTE = 5
 SECRETS = ("secret", "seed")
 """Where an authenticator app and recovery codes keep theirs."""
 WITHOUT_SECOND_FACTOR = ("account", "logout", "account_reauthenticate", "mfa_index", "mfa_activate_totp")
@@ -45,7 +47,18 @@ class Adapter(DefaultMFAAdapter):
         return decrypted(encrypted_text)
 
 
-class _FewGuesses:
+class _Once:
+    """Each code counts once, whichever process is asked. An app's is good for thirty seconds, in which somebody who saw it
+    being typed could use it, too."""
+
+    def clean_code(self) -> str:
+        code = super().clean_code()
+        if admitted(f"code:{self.user.pk}:{code.strip()}", 1):
+            raise ValidationError("This code was used just now. Wait for the next one.")
+        return code
+
+
+class _FewGuesses(_Once):
     """So many codes a minute for one person, whichever process is asked."""
 
     def clean_code(self) -> str:
@@ -60,6 +73,19 @@ class CodeForm(_FewGuesses, AuthenticateForm):
 
 class ConfirmForm(_FewGuesses, ReauthenticateForm):
     """Before a change to the authenticators."""
+
+
+class SetUpForm(_Once, ActivateTOTPForm):
+    """The first code of an app."""
+
+
+class PasswordForm(forms.PasswordChangeForm):
+    """Whoever finds a browser that is signed in must not be able to try passwords in it until one fits."""
+
+    def clean_old_password(self) -> str:
+        if wait := admitted(f"password:{self.user.pk}", PASSWORDS_PER_MINUTE):
+            raise ValidationError(f"Too many attempts. Wait {wait:.0f} seconds.")
+        return super().clean_old_password()
 
 
 def has_second_factor(user: Any) -> bool:

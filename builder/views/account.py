@@ -19,7 +19,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from builder.models import ApiToken, Scope
-from builder.signin import LoginView, has_second_factor
+from builder.signin import LoginView, PasswordForm, has_second_factor
 from builder.tokens import make_token, revoke, tokens_of
 from runtime.models import Membership
 
@@ -76,7 +76,7 @@ urlpatterns = [
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("logout/", auth.LogoutView.as_view(), name="account_logout"),
     path("account/", account, name="account"),
-    path("account/password/", auth.PasswordChangeView.as_view(), name="password_change"),
+    path("account/password/", auth.PasswordChangeView.as_view(form_class=PasswordForm), name="password_change"),
     path("account/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
     path("account/confirm/", reauthenticate, name="account_reauthenticate"),
     path("account/confirm/code/", mfa.reauthenticate, name="mfa_reauthenticate"),

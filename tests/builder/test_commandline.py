@@ -59,6 +59,14 @@ def test_people_get_a_table(version, capsys):
     assert table([], 80) == ["Nothing found."] and all(len(line) <= 20 for line in table([{"a": "x" * 50}], 20))
 
 
+@pytest.mark.parametrize("form", ["--table", "--json"])
+def test_what_others_wrote_does_not_steer_the_terminal(version, capsys, form):
+    failed(version, title="a\x1b[2Jb\x9bc\u202ed\x07")
+    call_command("runs", form)
+    told = capsys.readouterr().out
+    assert "a" in told and all(letter == "\n" or letter.isprintable() for letter in told)
+
+
 def test_a_run_with_its_steps_and_waits(version):
     run = factories.run(version)
     factories.result(run, "qualify", 0, 1)

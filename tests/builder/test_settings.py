@@ -29,7 +29,8 @@ PRODUCTION = {
 
 def settings_of(folder: Path, **variables: str) -> dict[str, str]:
     """What a fresh process reads from this environment, as text; or `{"": the line it ends with}`."""
-    names = ["DEBUG", "SECRET_KEY", "HOLDFAST_PUBLIC_URL", "SECURE_SSL_REDIRECT", "SESSION_COOKIE_SECURE", "ALLOWED_HOSTS"]
+    names = ["DEBUG", "SECRET_KEY", "HOLDFAST_PUBLIC_URL", "SECURE_SSL_REDIRECT", "SESSION_COOKIE_SECURE", "ALLOWED_HOSTS",
+             "SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_PATH", "SESSION_COOKIE_DOMAIN"]  # fmt: skip
     code = f"from django.conf import settings\nfor n in {names}: print(n, getattr(settings, n), sep='=')"
     clean = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "builder.settings", "HOLDFAST_DATA": str(folder)}
     done = subprocess.run(
@@ -50,6 +51,8 @@ def test_https_in_the_public_address_turns_on_redirects_and_secure_cookies(tmp_p
     assert found["HOLDFAST_PUBLIC_URL"] == "https://flows.example.com"
     assert found["SECURE_SSL_REDIRECT"] == found["SESSION_COOKIE_SECURE"] == "True"
     assert "'flows.example.com'" in found["ALLOWED_HOSTS"]
+    assert found["SESSION_COOKIE_NAME"].startswith("__Host-") and found["CSRF_COOKIE_NAME"].startswith("__Host-")
+    assert (found["SESSION_COOKIE_PATH"], found["SESSION_COOKIE_DOMAIN"]) == ("/", "None"), "else browsers refuse such names"
 
 
 def test_the_documented_production_set_passes_the_deployment_check(tmp_path, database_url):
@@ -150,6 +153,12 @@ def test_tokens_in_addresses_do_not_reach_the_log(address):
 def test_ordinary_addresses_stay_readable_in_the_log():
     line = "Not Found: /runs/48213/steps/hot/yes/call?page=2"
     assert scrub(line) == line
+
+
+def test_what_others_wrote_is_no_line_of_its_own_in_the_log():
+    record = logging.LogRecord("x", logging.INFO, "", 0, "run %s failed", ("1\n2026-01-01 INFO forged\x1b[2J\x9b\u2028",), None)
+    line = ScrubbedFormatter().format(record)
+    assert "forged" in line and all(letter.isprintable() for letter in line)
 
 
 def test_a_wrong_host_is_a_line_in_the_log_and_no_traceback(settings):

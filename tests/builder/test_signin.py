@@ -14,12 +14,13 @@ import pytest
 from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet
 from django.contrib.auth import get_user_model
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from runtime.models import AuditEntry
+from runtime.models import AuditEntry, RateLimit
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +46,12 @@ def person():
 
 def with_password(client: Client, password: str = "pw", **more):
     return client.post(reverse("login"), {"username": "dana", "password": password, **more})
+
+
+def forgotten() -> None:
+    """As if the minute were over in which a code counts once."""
+    cache.clear()
+    RateLimit.objects.all().delete()
 
 
 def is_in(client: Client) -> bool:
@@ -105,9 +112,7 @@ def test_the_app_s_code_lets_in_and_the_admin_site_asks_for_it_too(person, secre
     assert posted.status_code == 302 and not is_in(client)
     with_password(client, next="/admin/")
     assert client.get("/admin/").status_code == 302
-    from django.core.cache import cache
-
-    cache.clear()  # a code counts once, and this one set the app up within the same thirty seconds
+    forgotten()  # this code set the app up within the same thirty seconds
     assert client.post(reverse("mfa_authenticate"), {"code": code_of(secret)})["Location"] == "/admin/"
     assert client.get("/admin/").status_code == 200
 
@@ -119,6 +124,34 @@ def test_codes_are_not_guessed_fast(person, secret):
     assert "Incorrect code" in answers[0] and "Too many codes" in answers[-1]
     client.post(reverse("mfa_authenticate"), {"code": recovery_codes()[0]})
     assert not is_in(client), "not even the right one, for a minute"
+
+
+def test_a_code_counts_once_in_whichever_process_it_comes(person, secret):
+    """Also the one that set the app up. What one process has in its memory, the next does not know."""
+    first, second = Client(), Client()
+    for client in (first, second):
+        with_password(client)
+    cache.clear()
+    assert "used just now" in first.post(reverse("mfa_authenticate"), {"code": code_of(secret)}).content.decode()
+    forgotten()
+    code = code_of(secret)
+    first.post(reverse("mfa_authenticate"), {"code": code})
+    cache.clear()
+    second.post(reverse("mfa_authenticate"), {"code": f" {code} "})
+    assert is_in(first) and not is_in(second)
+
+
+@pytest.mark.parametrize("view", ["password_change", "account_reauthenticate"])
+def test_a_browser_that_is_signed_in_is_no_place_to_guess_the_password(person, view):
+    client = Client()
+    with_password(client)
+    new = {"new_password1": "quite-another-9", "new_password2": "quite-another-9"}
+    for n in range(11):
+        client.post(reverse(view), {"old_password": f"wrong{n}", "password": f"wrong{n}"} | new)
+    client.post(reverse(view), {"old_password": "pw", "password": "pw"} | new)
+    person.refresh_from_db()
+    assert person.check_password("pw"), "not even the right one, for a while"
+    assert client.get(reverse("mfa_activate_totp")).status_code == 302, "and nothing is proven"
 
 
 def test_secrets_are_not_readable_at_rest_and_outlive_a_rotation_of_keys(person, secret, settings):
