@@ -21,6 +21,7 @@ from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
 from .paths import scope_of
+from .people import STARTER
 from .starts import start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
@@ -162,6 +163,8 @@ def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bo
     course = _course_of(run_id, path)
     if path.endswith("]") or any(name != "on_error" for name, _ in children(course.step)):
         raise NotPossible("A step that holds others cannot be skipped: skip the steps in it.")
+    if user is not None and _answers_own(run_id, course.step, user):
+        raise NotPossible("You started this run, so somebody else has to answer here.")
     try:
         check_json(output)
     except BadJson as wrong:
@@ -177,6 +180,16 @@ def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bo
     _note(run_id, f"Skipped{_by(user)}, with an output given by hand.", path)
     _audit("skip", run_id, user, path=path)
     return True
+
+
+def _answers_own(run_id: int, step: dict[str, Any], user: Any) -> bool:
+    """Whether the step is a question that must not be answered by who started the run, and this is who did."""
+    if step["type"] != "approval" or not (step.get("config") or {}).get("no_self"):
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(STARTER, [run_id])
+        row = cursor.fetchone()
+    return row is not None and row[0] == user.pk
 
 
 def require_retriable(run_id: int, path: str, course: Course) -> None:
@@ -327,7 +340,9 @@ def resend(message_id: int, *, user=None) -> bool:
         cursor.execute(
             "update outbox set state = 'queued', due_at = holdfast_now(), attempts = 0, error = '' where id = %s", [message_id]
         )
-    record("resend", f"mail:{message_id}", actor=user, detail={"run": message.run_id, "to": message.recipient})
+    team = Run.objects.filter(pk=message.run_id).values_list("workflow__team_id", flat=True).first()
+    detail = {"run": message.run_id, "to": message.recipient}
+    record("resend", f"mail:{message_id}", actor=user, team_id=team, detail=detail)
     return True
 
 

@@ -20,7 +20,7 @@ from . import asking, audit, tokens, waits
 from .clock import business_now
 from .failpoints import hit
 from .models import Approval, Decision, LogLine, Recipient, Run, Wait
-from .mail_addresses import check_address
+from .mail_addresses import BadAddress, check_address
 from .states import WaitState
 from .steps.base import Mail
 from .triggers.manual import read_form
@@ -80,7 +80,7 @@ def decide(
         return DecisionOutcome("invalid", wrong=wrong)
     if approval.rules.get("sign_in") and user is None:
         return DecisionOutcome("sign_in")
-    if answer == "approve" and user is not None and approval.rules.get("starter") == user.pk:
+    if answer == "approve" and (started_by(approval, user) or recipient and started_by(approval, recipient.user)):
         return DecisionOutcome("own")
     hit("decision.before")
     waits.lock(approval.run_id)
@@ -124,6 +124,11 @@ def _posted(value: Any) -> str:
     if value is True:
         return "on"
     return "" if value is False or value is None else str(value)
+
+
+def started_by(approval: Approval, user: Any) -> bool:
+    """Whether this person started the run, and may therefore not approve it."""
+    return user is not None and approval.rules.get("starter") == user.pk
 
 
 def approver(approval: Approval, user: Any) -> Recipient | None:
@@ -245,15 +250,18 @@ def remind(approval: Approval, *, user: Any = None) -> int:
 @transaction.atomic
 def reassign(approval: Approval, recipient: Recipient, address: str, *, user: Any = None) -> Recipient | None:
     """Ask somebody else in this person's place. None: it is not their turn any more, or that address is asked already.
-    Raises BadAddress."""
+    Raises BadAddress, also for who started the run, where they may not approve it."""
     address = check_address(address)
+    account = _account(address)
+    if started_by(approval, account) or started_by(approval, user):
+        raise BadAddress("Who started the run may neither approve it nor choose who does.")
     wait = _open(approval)
     recipient = approval.recipients.filter(pk=recipient.pk, handed_to="").exclude(pk__in=_answered(approval)).first()
     if wait is None or recipient is None or approval.recipients.filter(address__iexact=address).exists():
         return None
     nonce, key_id, token_hash = tokens.mint(wait.run_id, wait.path, wait.take, address)
     made = Recipient.objects.create(
-        approval=approval, address=address, user=_account(address), nonce=nonce, key_id=key_id, token_hash=token_hash,
+        approval=approval, address=address, user=account, nonce=nonce, key_id=key_id, token_hash=token_hash,
         stage=recipient.stage, standby=recipient.standby, asked_at=recipient.asked_at and business_now(),
     )  # fmt: skip
     recipient.handed_to = address

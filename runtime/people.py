@@ -18,7 +18,15 @@ from team t join membership m on m.team_id = t.id and m.role in ('operator', 'ad
 where u.is_active and lower(t.name) = any(%(teams)s)
 order by 1, 2
 """
-STARTER = "select '', u.id, coalesce(u.email, '') from run join {users} u on u.id = run.started_by_id where run.id = %s"
+# Who started the run, or the one that started it.
+STARTER = """
+with recursive above as (
+    select id, parent_id, started_by_id from run where id = %s
+    union all select r.id, r.parent_id, r.started_by_id from run r join above on r.id = above.parent_id
+)
+select started_by_id from above where started_by_id is not null order by id desc limit 1
+"""
+ADDRESS = f"select id, coalesce(email, '') from {{users}} where id = ({STARTER})"
 
 
 class Reader(Protocol):
@@ -52,9 +60,9 @@ async def named(reader: Reader, entry: str) -> list[Person]:
 
 
 async def starter(reader: Reader, run_id: int) -> Person | None:
-    """Who started the run, if it was somebody with an account."""
-    rows = await reader.query(_sql(STARTER), [run_id])
-    return Person(rows[0][2], rows[0][1]) if rows else None
+    """Who started the run, or the one that it is a sub-flow of, if it was somebody with an account."""
+    rows = await reader.query(_sql(ADDRESS), [run_id])
+    return Person(rows[0][1], rows[0][0]) if rows else None
 
 
 def _sql(statement: str) -> str:

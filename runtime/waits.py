@@ -16,7 +16,7 @@ from .audit import record
 from .clock import business_now
 from .database import LET_GO
 from .doorbell import ring_after_commit
-from .models import LogLine, Run, Wait
+from .models import Approval, LogLine, Run, Wait
 from .states import WaitKind, WaitState
 
 # The run's only lock. No row: the run has ended.
@@ -118,10 +118,12 @@ def signal(run_id: int, path: str, payload: Any, dedupe: str) -> bool:
 @transaction.atomic
 def fire(wait_id: int, *, user: Any = None) -> bool:
     """Let a wait end now, as if its time had come: a delay is over, a retry begins, a question or a callback expires.
-    False: it is open no more, is one that only a person's word ends, or stands before a check, which is never made early:
-    the call that it asks about may still be under way."""
+    False: it is open no more, is one that only a person's word ends, is a question that this person may not answer, or
+    stands before a check, which is never made early: the call that it asks about may still be under way."""
     wait = _open(wait_id, TIMED)
-    if wait is None or wait.data.get("check") or not resolve_locked(wait_id, {"by": "due", "at": business_now().isoformat(), "who": str(user or "")}):
+    if wait is None or wait.data.get("check") or _may_not_answer(wait, user):
+        return False
+    if not resolve_locked(wait_id, {"by": "due", "at": business_now().isoformat(), "who": str(user or "")}):
         return False
     _told(wait, "fire", f"Ended the wait early{_by(user)}.", user)
     return True
@@ -138,6 +140,13 @@ def extend(wait_id: int, due_at: datetime, *, user: Any = None) -> bool:
     wake(wait.run_id)  # whoever holds it learns the time; else it is claimed, and released until then
     _told(wait, "extend", f"Moved the end of the wait to {due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC{_by(user)}.", user)
     return True
+
+
+def _may_not_answer(wait: Wait, user: Any) -> bool:
+    """Whether it is a question that who started the run has to leave to others: what its end causes, too."""
+    if wait.kind != WaitKind.APPROVAL or user is None:
+        return False
+    return Approval.objects.filter(pk=wait.pk).values_list("rules", flat=True).get().get("starter") == user.pk
 
 
 def _open(wait_id: int, kinds: tuple[WaitKind, ...]) -> Wait | None:

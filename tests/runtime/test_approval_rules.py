@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth import get_user_model
 
-from runtime import approvals
+from runtime import acts, approvals, waits
 from runtime.definition import check
+from runtime.mail_addresses import BadAddress
 from runtime.models import Approval, LogLine, Membership, OutboxMessage, Team
 from runtime.steps.base import Person, StepError
 from tests.runtime.engine import eventually
@@ -110,6 +111,32 @@ def test_nobody_approves_what_they_started(engine):
     assert approvals.decide(approval, "approve", user=dana).state == "own"
     alone = engine.start(engine.publish([step(approvers=["@dana"], no_self=True)]), user=dana)
     assert "the only approver started the run" in engine.ends(alone, "failed").error["message"]
+
+
+def test_who_started_it_finds_no_way_around_the_others(engine):
+    """An operator: no other address of theirs, no time-out that goes on, no output by hand, no flow in between."""
+    dana = get_user_model().objects.create_user("dana", DANA, "x")
+    kim = get_user_model().objects.create_user("kim", KIM, "x")
+    engine.worker()
+    version = engine.publish([step(approvers=[LEE], no_self=True, on_expired="go_on")])
+    outer = engine.publish([{"id": "sub", "type": "workflow", "config": {"flow": version.workflow.name}}])
+    direct = engine.start(version, user=dana)
+    engine.parked(direct)
+    engine.start(outer, user=dana)
+    inner = eventually(lambda: Approval.objects.exclude(run_id=direct).values_list("run_id", flat=True).first())
+    for run in (direct, inner):
+        approval = Approval.objects.select_related("wait").get(run_id=run)
+        lee = approval.recipients.get()
+        for address, user in (("dana@elsewhere.example", dana), (DANA, kim)):
+            with pytest.raises(BadAddress, match="neither approve it nor choose"):
+                approvals.reassign(approval, lee, address, user=user)
+        lee.user = dana  # an address that became theirs after they were asked
+        lee.save()
+        assert approvals.decide(approval, "approve", recipient=lee).state == "own"
+        assert not waits.fire(approval.pk, user=dana)
+        with pytest.raises(acts.NotPossible, match="somebody else has to answer"):
+            acts.skip(run, "ok", {"decision": "approved"}, user=dana)
+        assert approvals.decide(approval, "approve", user=kim).state == "decided"
 
 
 def test_accounts_and_teams_are_named_and_what_is_not_there_fails_by_name(engine):
