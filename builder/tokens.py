@@ -18,7 +18,7 @@ PREFIX = "hf_"
 SHOWN = 9
 """Characters of a token that stay visible: the prefix and six of 43."""
 STARTS = {"whoami", "start_run", "send_signal", "get_run", "list_steps"}
-"""The operations of the scope “start”."""
+"""The operations of the scope “start”; of runs it sees those that its person has started."""
 USED_EVERY = timedelta(minutes=1)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from django.db import close_old_connections, connection, connections, transaction
 
 from . import acts
-from .models import Job, JobPart, Run
+from .models import Job, JobPart, Membership, Role, Run
 from .states import JobState
 
 MOST_RUNS = 100_000
@@ -59,12 +59,13 @@ select id from gone
 
 COLUMNS = ("run", "flow", "version", "state", "title", "key", "trigger", "test", "created_at", "started_at", "ended_at",
            "duration_seconds", "cost", "error_step", "error")  # fmt: skip
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def ask(action: str, runs: list[int], *, user: Any, key: str, format: str = "", about: str = "") -> Job:
     """A job for these runs; with the key of an earlier one, that one."""
     given = {"action": action, "format": format, "about": about[:500], "user": user, "runs": runs, "total": len(runs)}
+    given["teams"] = list(Run.objects.filter(pk__in=runs).order_by().values_list("workflow__team_id", flat=True).distinct())
     return Job.objects.get_or_create(key=key[:64], defaults=given)[0]
 
 
@@ -102,6 +103,9 @@ def work_off(stopping: Callable[[], bool]) -> bool:
 def turn(job_id: int, token: int) -> bool:
     """The next runs of a job. Whether more are left."""
     job = Job.objects.select_related("user").defer("runs").get(pk=job_id)
+    if not permitted(job):
+        stop(job_id)
+        return False
     size = ROWS_AT_ONCE if job.action == "export" else ACTS_AT_ONCE
     with connection.cursor() as cursor:
         cursor.execute(TURN, [size, job_id, token])
@@ -112,6 +116,14 @@ def turn(job_id: int, token: int) -> bool:
         changed = _export(job, done, runs) if job.action == "export" else sum(_act(job, run) for run in runs)
         cursor.execute(DONE, {"done": done + len(runs), "changed": changed, "job": job_id})
     return bool(runs) and done + len(runs) < total
+
+
+def permitted(job: Job) -> bool:
+    """Whether its person may still do this: roles are taken away while jobs wait, and files are kept for days."""
+    if not job.user.is_active or job.user.is_superuser:
+        return job.user.is_active
+    roles = Membership.objects.filter(user=job.user, team_id__in=job.teams, role__in=[Role.OPERATOR, Role.ADMIN])
+    return roles.count() == len(job.teams)
 
 
 def forget() -> None:

@@ -25,7 +25,8 @@ class Bearer(HttpBearer):
         found = good_token(token)
         if found is None:
             return None
-        user = request.user = found.user
+        user, request.token = found.user, found
+        request.user = user
         if not in_scope(found, self.name.removeprefix("api:"), request.method or "GET"):
             raise PermissionDenied(f"This token is good for less: “{found.get_scope_display()}”. Make another for this.")
         rule = rule_for(self.name, request.method or "GET")

@@ -6,12 +6,13 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
 
 from builder.access import get_run, get_workflow, runs_for
 from builder.largevalues import large_output
+from builder.models import Scope
 from builder.replies import error_body
 from runtime import acts, slots
 from runtime.definition import canonical
@@ -81,7 +82,7 @@ def list_runs(
 
 @router.get("/runs/{int:run_id}", response=RunDetail, summary="Get a run", **guarded("get_run"))
 def read_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    run = get_run(request.user, run_id)
+    run = _seen(request, run_id)
     waits = Wait.objects.filter(run_id=run.pk, state=WaitState.OPEN).order_by("pk")[:200]
     queued = slots.standings([run.pk]).get(run.pk)
     return {
@@ -98,7 +99,7 @@ def list_steps(
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """In the order of their paths, each with the attempts of its calls; at the end the calls that are in flight."""
-    found, following = steps_of(get_run(request.user, run_id), cursor, limit)
+    found, following = steps_of(_seen(request, run_id), cursor, limit)
     return {"items": found, "next": following}
 
 
@@ -128,6 +129,14 @@ def requeue_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     """It goes on at what failed. Finished steps do not run again."""
     run = get_run(request.user, run_id, request.role)
     return _changed(run, acts.requeue(run.pk, user=request.user))
+
+
+def _seen(request: HttpRequest, run_id: int) -> Run:
+    """With a token that is only good for starting runs: one that its person has started."""
+    run = get_run(request.user, run_id)
+    if request.token.scope == Scope.START and run.started_by_id != request.user.pk:
+        raise Http404(f"There is no run {run_id} that you have started.")
+    return run
 
 
 def _trigger_key(version: Version, wanted: str | None) -> str:

@@ -18,13 +18,14 @@ from django_htmx.http import trigger_client_event
 from runtime.definition import find
 from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Role, Run, StepResult, Workflow
+from runtime.triggers.signing import shown_in
 
 from .. import drafts, samples
 from ..access import get_workflow
 from ..board import Board
 from ..bodies import BodyRefused, read_body
 from ..models import Listener, Sample
-from ..replies import error, try_later
+from ..replies import error, missed, try_later
 from .canvas import renewed
 from .hooks import NOT_HERE, event_of
 
@@ -152,15 +153,16 @@ def flow_listen(request: HttpRequest, pk: int) -> HttpResponse:
 @csrf_exempt
 def hook_test(request: HttpRequest, token: str) -> HttpResponse:
     """The test address: one call is kept as the sample while somebody listens. Nothing is started, and no signature is
-    asked for."""
+    asked for; a header that is itself the secret is not kept."""
     if request.method != "POST":
         return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
     try:
         listener = samples.listener_at(token)
         if listener is None:
-            return error(404, NOT_HERE)
+            return missed(request, error(404, NOT_HERE))
         config = _webhook(drafts.load(listener.workflow).definition) or {}
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        secret = shown_in(listener.workflow.team_id, config.get("signature"))
+        headers = {name.lower(): value for name, value in request.headers.items() if name.lower() != secret}
         event = event_of(request, config, headers, read_body(request))
         if not samples.caught(listener, event):
             return error(404, NOT_HERE)

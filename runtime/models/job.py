@@ -12,7 +12,7 @@ from ..states import JobState, values
 
 
 class Job(models.Model):
-    """`runs` are those that were meant when it was asked for; `done` is how many of them have had their turn, `changed` how
+    """`runs` are those that were meant when it was asked for, `teams` those that they belong to; `done` is how many of them have had their turn, `changed` how
     many it changed something about. Progress and acts are committed together, so that no run has two turns. `key` comes with
     the form. Times are the wall clock."""
 
@@ -22,6 +22,7 @@ class Job(models.Model):
     about = models.TextField(blank=True, default="")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     runs = ArrayField(models.BigIntegerField())
+    teams = ArrayField(models.BigIntegerField(), default=list, db_default=[])
     total = models.IntegerField()
     done = models.IntegerField(default=0)
     changed = models.IntegerField(default=0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Mapping
+from typing import Any
 
 from runtime.credentials import CannotOpen, open_row
 from runtime.models import Credential, Trigger
 
 from .signatures import NotSigned, generated_secrets
+from .webhook import SHOWN
 
 
 class SecretUnavailable(Exception):
@@ -27,12 +29,12 @@ def check_shown(trigger: Trigger, headers: Mapping[str, str]) -> str:
         opened = open_row(row)
     except CannotOpen as problem:
         raise SecretUnavailable(str(problem)) from None
+    name = _header(row)
     if row.kind == "basic":
-        name = "authorization"
         pair = f"{opened.config.get('username', '')}:{opened.secret['password']}"
         expected = "Basic " + b64encode(pair.encode()).decode()
     else:
-        name, expected = str(opened.config.get("header") or "X-API-Key").lower(), opened.secret["value"]
+        expected = opened.secret["value"]
     given = headers.get(name, "").strip()
     if row.kind == "basic":  # the scheme's name is not case-sensitive (RFC 9110, section 11.1)
         scheme, _, rest = given.partition(" ")
@@ -40,6 +42,18 @@ def check_shown(trigger: Trigger, headers: Mapping[str, str]) -> str:
     if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode()):
         raise NotSigned("The request does not show the right secret.")
     return name
+
+
+def shown_in(team_id: int, signature: Any) -> str:
+    """The name of the header that would hold the secret itself; empty where a signature is sent, or nothing."""
+    if not isinstance(signature, Mapping) or signature.get("kind") not in SHOWN:
+        return ""
+    row = Credential.objects.filter(team_id=team_id, name=signature.get("connection", "")).defer("secret").first()
+    return _header(row) if row else ""
+
+
+def _header(row: Credential) -> str:
+    return "authorization" if row.kind == "basic" else str(row.config.get("header") or "X-API-Key").lower()
 
 
 def signing_secrets(trigger: Trigger) -> list[str]:

@@ -22,8 +22,9 @@ from builder import access
 from builder.access import ADMIN, BUILDER, OPERATOR, PUBLIC, RANK, SIGNED_IN, SUPERUSER, VIEWER, VIEWS, rule_for
 from builder.api import api
 from builder.api.auth import Bearer
+from builder.models import SavedFilter
 from builder.tokens import make_token
-from runtime.models import Credential, Membership, OutboxMessage, Role, Run, Team, Workflow
+from runtime.models import Alert, Credential, Job, Membership, OutboxMessage, Role, Run, Team, Workflow
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -87,11 +88,14 @@ def _belongings(team: Team) -> dict[str, Any]:
     credential = Credential.objects.create(team=team, name="crm", kind="bearer", secret=b"")
     mail: OutboxMessage = factories.mail(run)
     token, _ = make_token(member, "script")
+    job = Job.objects.create(key=f"k{team.pk}", action="export", format="csv", user=member, runs=[run.pk], teams=[team.pk], total=1)
+    kept = SavedFilter.objects.create(user=member, name="Failed", query="state=failed")
+    alert = Alert.objects.create(kind="failed", threshold=1, team=team, address="a@example.com", quiet_minutes=60, created_by=member)
     return {
         "pk": run.workflow_id, "workflow_id": run.workflow_id, "version_id": run.version_id, "number": 7,
         "run_id": run.pk, "wait_id": wait.pk, "approval_id": approval.pk, "team_id": team.pk, "user_id": member.pk,
         "token_id": token.pk, "credential_id": credential.pk, "message_id": mail.pk, "mail_id": mail.pk,
-        "job_id": 1, "filter_id": 1, "alert_id": 1, "step_id": "qualify", "path": "reply", "rest": "nothing", "token": "no-such-token-012345", "signature": "no",
+        "job_id": job.pk, "filter_id": kept.pk, "alert_id": alert.pk, "step_id": "qualify", "path": "reply", "rest": "nothing", "token": "no-such-token-012345", "signature": "no",
         # Django's admin
         "object_id": run.pk, "id": member.pk, "app_label": "auth", "content_type_id": 1, "url": "nothing",
     }  # fmt: skip
@@ -207,7 +211,46 @@ OWNED = (
     "credential_id",
     "message_id",
     "mail_id",
+    "job_id",
+    "alert_id",
 )
+
+
+FOR_MACHINES = {
+    "hook", "hook_no_slash", "hook_test", "callback", "callback_no_slash", "healthz", "readyz", "metrics", "api_missing",
+}  # fmt: skip
+"""They know their callers by a token, a signature or a bearer, and never by a cookie."""
+
+
+def test_no_page_takes_a_post_that_another_site_has_made(world):
+    """As the one who may everything, in a browser that is signed in, without the token that only our pages hold."""
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    client.force_login(world["people"]["superuser"], "django.contrib.auth.backends.ModelBackend")
+    taken = []
+    for address in NAMED:
+        if address.name not in FOR_MACHINES and client.post(url_of(address, world["ours"])).status_code != 403:
+            taken.append(address.name)
+    assert not taken
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example/", "/\\evil.example/", "///evil.example", "http:evil.example",
+               "javascript:alert(1)", "/\t/evil.example", "\x00//evil.example", "https:///evil.example"],
+)  # fmt: skip
+def test_no_form_leads_to_another_site(world, target):
+    person, run = world["people"]["operator"], world["ours"]["run_id"]
+    fresh, client = Client(), Client()
+    signed = fresh.post(reverse("login"), {"username": person.username, "password": "pw", "next": target})
+    client.force_login(person, "django.contrib.auth.backends.ModelBackend")
+    answers = [
+        signed,
+        client.post(reverse("account_reauthenticate"), {"password": "pw", "next": target}),
+        client.post(reverse("approvals_decide"), {"answer": "approve", "next": target}),
+        client.post(reverse("runs_act"), {"act": "cancel", "run": [], "next": target}),
+        client.post(reverse("run_wait", args=[run, world["ours"]["wait_id"]]), {"act": "extend", "hours": "no", "next": target}),
+    ]
+    for answer in answers:
+        assert answer.status_code == 302 and "evil" not in answer["Location"] and answer["Location"].startswith("/")
 
 
 def test_fragments_send_the_whole_page_to_sign_in(world):

@@ -14,7 +14,7 @@ from django.utils import timezone
 from builder.models import SavedFilter
 from runtime import jobs
 from runtime.faults import kind_of
-from runtime.models import Job, Run
+from runtime.models import Job, Membership, Run
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -180,3 +180,33 @@ def test_filters_are_kept_by_name_and_person(client, operator):
     assert "Slow ones" not in client.get("/runs/").content.decode()
     client.post(reverse("filter_delete", args=[kept.pk]))
     assert SavedFilter.objects.exists()
+
+
+@pytest.mark.parametrize("lost", ["membership", "role", "account"])
+def test_who_lost_the_role_gets_no_file_and_nothing_more_is_done_for_them(client, operator, version, worked, lost):
+    """Operator of another team still, so that the pages themselves stay open to them."""
+    Membership.objects.create(user=operator, team=factories.team("Other"), role="operator")
+    done = factories.run(version, state="failed", title="secret")
+    file, late = jobs.ask("export", [done.pk], user=operator, key="a", format="csv"), None
+    worked()
+    address = reverse("job_file", args=[file.pk])
+    assert b"secret" in b"".join(client.get(address).streaming_content)
+    late = jobs.ask("requeue", [done.pk], user=operator, key="b")
+    mine = Membership.objects.filter(user=operator, team=version.workflow.team)
+    if lost == "account":
+        type(operator).objects.filter(pk=operator.pk).update(is_active=False)
+    else:
+        mine.delete() if lost == "membership" else mine.update(role="builder")
+    worked()
+    late.refresh_from_db()
+    assert (late.state, Run.objects.get(pk=done.pk).state) == ("stopped", "failed")
+    if lost != "account":
+        assert client.get(address).status_code == client.get(reverse("job", args=[late.pk])).status_code == 404
+        assert not client.get(reverse("jobs")).context["jobs"]
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+def test_no_text_is_a_formula_in_a_spreadsheet(version, begins):
+    run = factories.run(version, title=f"{begins}HYPERLINK(0)")
+    cells = next(csv.reader(io.StringIO(jobs.csv_lines([run], header=False))))
+    assert cells[4].startswith("'")

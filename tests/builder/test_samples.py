@@ -14,8 +14,9 @@ from builder.flowmaking import make_flow
 from builder.metrics import exposition
 from builder.models import Listener, Pin
 from builder.testshape import up_to, with_pins
+from runtime import credentials
 from runtime.definition import check, find, walk
-from runtime.models import Run
+from runtime.models import Credential, Run
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +154,28 @@ def test_one_call_to_the_test_address_becomes_the_sample_and_starts_nothing(flow
     assert "Nobody called" in builder.get(address).content.decode()
     builder.post(address, {"stop": "yes"})
     assert not samples.listening(flow)
+
+
+@pytest.mark.parametrize(("kind", "header"), [("header", "x-shop-key"), ("basic", "authorization")])
+def test_a_caught_call_is_kept_without_the_header_that_is_the_secret(flow, builder, kind, header):
+    credentials.seal(
+        Credential(team=flow.team, name="shop", kind=kind, hosts=[], config={"header": "X-Shop-Key", "username": "u"}),
+        {"value": "hush-hush", "password": "hush-hush"},
+    )
+    trigger = FLOW["triggers"][0] | {"config": {"signature": {"kind": kind, "connection": "shop"}}}
+    drafts.save(flow, {**FLOW, "triggers": [trigger]}, revision=None)
+    builder.post(reverse("flow_listen", args=[flow.pk]))
+    hook = reverse("hook_test", args=[Listener.objects.get().token])
+    sent = Client().post(hook, {"id": 1}, content_type="application/json", headers={header: "hush-hush", "x-other": "kept"})
+    assert sent.json() == {"sample": True}
+    kept = samples.samples_of(flow).trigger["headers"]
+    assert kept["x-other"] == "kept" and "hush-hush" not in str(kept)
+
+
+def test_test_addresses_are_not_guessed_fast(flow, settings):
+    settings.HOLDFAST_MISSES_PER_MINUTE = 3
+    wrong = [Client().post(reverse("hook_test", args=[f"{n:043}"])).status_code for n in range(4)]
+    assert wrong == [404, 404, 404, 429]
 
 
 def test_a_past_input_is_replayed_whole_on_the_draft(flow, builder):

@@ -87,6 +87,16 @@ def test_a_token_is_good_for_its_scope_only(client, scope, refused):
     assert all("good for less" in answers[name].content.decode() for name in refused)
 
 
+def test_a_token_that_starts_runs_sees_those_of_its_person_only(client):
+    person, version = factories.user("operator"), factories.version()
+    others = factories.run(version, input={"body": {"salary": 90_000}})
+    told = {"authorization": f"Bearer {make_token(person, 'shop', scope='start')[1]}"}
+    mine = client.post(f"/api/v1/workflows/{version.workflow_id}/runs", {"input": {}}, "application/json", headers=told).json()["run"]
+    for run, status in ((mine, 200), (others.pk, 404)):
+        answers = [client.get(f"/api/v1/runs/{run}{part}", headers=told) for part in ("", "/steps")]
+        assert [answer.status_code for answer in answers] == [status, status]
+
+
 @pytest.mark.parametrize("text", ["", "hf_", "\ud800", "x" * 100_000, "a\x00b"])
 def test_nonsense_is_nobodys(text):
     assert user_of(text) is None

@@ -27,8 +27,8 @@ SHOWN = {JobState.QUEUED: "queued", JobState.WORKING: "running", JobState.DONE: 
 @require_safe
 def job_list(request: HttpRequest) -> HttpResponse:
     """The person's own, latest first."""
-    found = Job.objects.filter(user=request.user).defer("runs").order_by("-pk")[:LISTED]
-    return render(request, "runs/jobs.html", {"jobs": [shown(job) for job in found], "section": "runs"})
+    found = Job.objects.filter(user=request.user).select_related("user").defer("runs").order_by("-pk")[:LISTED]
+    return render(request, "runs/jobs.html", {"jobs": [shown(job) for job in found if jobs.permitted(job)], "section": "runs"})
 
 
 @require_safe
@@ -71,8 +71,9 @@ def parts(job: Job) -> Iterator[str]:
 
 
 def own(request: HttpRequest, job_id: int) -> Job:
-    job = Job.objects.filter(pk=job_id, user=request.user).defer("runs").first()
-    if job is None:
+    """Of runs of teams in which the person is still operator."""
+    job = Job.objects.filter(pk=job_id, user=request.user).select_related("user").defer("runs").first()
+    if job is None or not jobs.permitted(job):
         raise Http404("You have asked for no such thing.")
     return job
 
