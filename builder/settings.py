@@ -44,7 +44,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Runtime
 HOLDFAST_WORKERS = env.whole("HOLDFAST_WORKERS", max(1, min(4, os.cpu_count() or 1)), least=1)
-HOLDFAST_CONCURRENCY = env.whole("HOLDFAST_CONCURRENCY", 400, least=1)
+HOLDFAST_CONCURRENCY = env.whole("HOLDFAST_CONCURRENCY", 500, least=1)
 HOLDFAST_LEASE_SECONDS = env.number("HOLDFAST_LEASE_SECONDS", 30, least=1)
 HOLDFAST_GRACE_SECONDS = env.number("HOLDFAST_GRACE_SECONDS", 20, least=0)
 HOLDFAST_POLL_SECONDS = env.number("HOLDFAST_POLL_SECONDS", 1, least=0.05, most=60)

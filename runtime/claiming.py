@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from django.conf import settings
 
-from . import claims
+from . import claims, failpoints
 from .database import connect
 from .execution import Execution
 from .interpreter import advance
@@ -116,7 +116,7 @@ class Claiming:
 
     async def _begin(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         """Load what the claimed runs remember, and set each going."""
-        self.beginning = {claim.token for claim, *_ in claimed}
+        self.beginning = {claim.token for _, claim, *_ in claimed}
         try:
             await self._load_and_go(connection, claimed)
         finally:
@@ -124,7 +124,8 @@ class Claiming:
 
     async def _load_and_go(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         ready = []
-        for claim, times, version_id, run in claimed:
+        self.worker.clock.set(claimed[0][0])
+        for _, claim, times, version_id, run in claimed:
             if times == 1:
                 self.worker.claim_lag.take(max(0.0, (self.worker.now() - run.created_at).total_seconds()))
             plan = await self.plans.get(connection, version_id)
@@ -134,7 +135,11 @@ class Claiming:
                 ready.append((claim, times, plan, run))
         memories = await self._memories(connection, [(run.id, plan) for _, times, plan, run in ready if times > 1])
         for claim, _, plan, run in ready:
-            execution = Execution(claim, run, plan, memories.get(run.id) or Memory(), self.worker)
+            memory = memories.get(run.id) or Memory()
+            for due_at in memory.over_since():
+                failpoints.hit("wait.resolved")
+                self.worker.wake_lateness.take(max(0.0, (self.worker.now() - due_at).total_seconds()))
+            execution = Execution(claim, run, plan, memory, self.worker)
             self.worker.executions[claim.token] = execution
             execution.task = asyncio.create_task(advance(execution))
             execution.task.add_done_callback(lambda task, execution=execution: self.worker.ended(execution, task))

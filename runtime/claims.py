@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -14,7 +15,8 @@ from .journal import Claim
 from .slots import HIGHEST
 
 # Claim due runs, those of higher priority first, then the oldest, leaving versions that this worker cannot run to others.
-# A look into the index for each priority, for waiting runs stand in it too; who queues for a slot does not.
+# A look into the index for each priority, for waiting runs stand in it too; who queues for a slot does not. What a claimed
+# run waited for until now is over with it: found by the run, never by the time, for which a backlog would be read through.
 CLAIM = f"""
 with due as materialized (
     select d.run_id from generate_series({HIGHEST}, -{HIGHEST}, -1) as level cross join lateral (
@@ -28,8 +30,12 @@ with due as materialized (
         leased_until = clock_timestamp() + make_interval(secs => %(lease)s), claims = claims + 1
     from due where d.run_id = due.run_id
     returning d.run_id, d.token, d.wakes, d.claims, d.version_id
+), over as (
+    update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'due', 'at', w.due_at)
+    where w.run_id = any(array(select run_id from claimed where claims > 1))
+      and w.state = 'open' and w.due_at - (select holdfast_now()) <= interval '0'
 )
-select c.token, c.wakes, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
+select (select holdfast_now()), c.token, c.wakes, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
 from claimed c join run r on r.id = c.run_id
 """
 # Runs that lost their worker: once, for any worker, few at a time; more often in a row, for wards.
@@ -97,11 +103,11 @@ MOST_LOST = 5
 """Runs that lost more leases in a row are treated like those that lost so many."""
 SUSPECTS_AT_ONCE = 32
 
-Claimed = tuple[Claim, int, int, RunRow]
+Claimed = tuple[datetime, Claim, int, int, RunRow]
 
 
 async def claim(connection: psycopg.AsyncConnection, worker_id: int, limit: int, lease: float, unable: list[int]) -> list[Claimed]:
-    """Claim at most `limit` due runs. Returns (claim, how often claimed before, version id, run) for each."""
+    """Claim at most `limit` due runs. Returns (the time, claim, how often claimed by now, version id, run) for each."""
     failpoints.hit("claim.before")
     parameters = {"worker": worker_id, "limit": limit, "lease": lease, "unable": unable}
     cursor = await connection.execute(CLAIM, parameters)
@@ -134,5 +140,5 @@ async def take_back(
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:
-    token, wakes, claims, version_id, *run = row
-    return Claim(run[0], token, wakes), claims, version_id, RunRow(*run)
+    now, token, wakes, claims, version_id, *run = row
+    return now, Claim(run[0], token, wakes), claims, version_id, RunRow(*run)

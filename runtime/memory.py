@@ -112,6 +112,11 @@ class Memory:
         """By id, what is remembered as still waited for."""
         return {wait.id: wait for place in self.places.values() for wait in place.waits if wait.state == WaitState.OPEN}
 
+    def over_since(self) -> list[datetime]:
+        """When each wait was due that ended because its time had come, and that nobody acted upon yet."""
+        waits = (wait for place in self.places.values() for wait in place.waits)
+        return [wait.due_at for wait in waits if wait.due_at and wait.outcome and wait.outcome["by"] == "due"]
+
 
 # The open loops and parallels of some runs.
 FRAMES = """

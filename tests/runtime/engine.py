@@ -191,9 +191,10 @@ class Engine:
     def last_words(self) -> None:
         """Wait until the database has done what dead workers had asked of it."""
         theirs = (
-            "select pid from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()"
+            "select pid, application_name, state, wait_event, age(clock_timestamp(), state_change)::text, left(query, 200)"
+            " from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()"
         )
-        eventually(lambda: not self.sql(theirs), what="the end of dead workers' sessions")
+        eventually(lambda: not self.sql(theirs), what=lambda: f"the end of dead workers' sessions: {self.sql(theirs)}")
 
     # The outside of `probe`
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+import psycopg
 import pytest
 from django.db import connection
 
-from runtime import waits
+from runtime import claims, waits
+from runtime.models import Wait
 from tests.runtime.engine import eventually
 
 
@@ -43,3 +47,25 @@ def test_a_signal_is_heard_by_a_lane_that_is_still_on_its_way_to_its_wait(engine
     eventually(lambda: engine.sql(looking), what=lambda: engine.told(run))
     assert waits.signal(run, late, 2, "once")
     engine.ends(run)
+
+
+OVERDUE = """
+with waiting as (
+    insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths)
+    select n, 1, 'waiting', now() - make_interval(secs => n), 1, 0, 0, false, 0 from generate_series(1, 20000) n
+    returning run_id, due_at
+)
+insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)
+select run_id, '', 'day', 1, 'timer', 1, 'open', due_at, '{}', now() from waiting
+"""
+
+
+def test_a_claim_ends_the_waits_that_are_over_and_reads_none_of_other_runs(transactional_db, database_url):
+    with psycopg.connect(database_url, autocommit=True) as own:
+        own.execute(OVERDUE)
+        asked = {"limit": 10, "lease": 60, "unable": [], "worker": 1}
+        plan = own.execute("explain (analyze, buffers, format json) " + claims.CLAIM, asked).fetchone()[0][0]["Plan"]
+        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1000, json.dumps(plan, indent=1)
+    over = Wait.objects.filter(state="resolved")
+    assert sorted(over.values_list("run_id", flat=True)) == list(range(19_991, 20_001))
+    assert all(wait.outcome["by"] == "due" and wait.resolved_at >= wait.due_at for wait in over)
