@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import psycopg
@@ -155,7 +156,8 @@ class Faults:
             with self._receivers:
                 if self.receiver.dead():
                     self.receiver_deaths.append(datetime.now(UTC))
-                    self.receiver.start()
+                    with suppress(RuntimeError):  # told to die by the first call that it took, before it said its port
+                        self.receiver.start()
             for cluster in self.clusters:
                 if self._one_at_a_time[cluster.name].acquire(blocking=False):
                     try:
