@@ -152,7 +152,10 @@ def as_curl(request: Any) -> str:
     elif "form" in request:
         option = "--form-string" if request.get("form_as") == "multipart" else "--data-urlencode"
         for name, value in request["form"].items():
-            words += [option, f"{name}={value}"]
+            is_file = isinstance(value, dict) and "size" in value
+            words += ["-F", f"{name}=@{value.get('filename', name)}"] if is_file else [option, f"{name}={value}"]
+    elif isinstance(request.get("body"), dict):
+        words += ["--data-binary", f"@{request['body'].get('filename', 'file')}"]
     elif request.get("body"):
         words += ["--data-raw", str(request["body"])]
     return shlex.join([*words, request["url"]])

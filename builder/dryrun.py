@@ -104,6 +104,9 @@ class DryContext:
     async def check_budget(self) -> None:
         """Nothing is spent."""
 
+    async def file(self, key: str) -> bytes:
+        return b""
+
     async def people(self, name: str) -> list[Person]:
         return [Person(name)]
 

@@ -1,4 +1,5 @@
-"""Large outputs of steps: read in parts, so that neither a page nor a file ever holds one as a whole."""
+"""Large outputs of steps, and files that they gave: read in parts, so that neither a page nor an answer ever holds one as a
+whole."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from urllib.parse import urlencode
 
 from django.db.models import Value
 from django.db.models.functions import Length, Substr
-from django.http import Http404
+from django.http import Http404, StreamingHttpResponse
 from django.urls import reverse
+from django.utils.http import content_disposition_header
 
-from runtime.models import Blob, Run
+from runtime.models import Blob, Run, StepFile, StepResult
 
 SHOWN = 16_384
 """Characters of one part on a page."""
@@ -57,3 +59,43 @@ def large_output(run: Run, path: str, take: int) -> LargeOutput:
     if length is None:
         raise Http404("This step has no large output.")
     return LargeOutput(run.pk, path, take, length)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file that the step at `path` gave, `size` bytes. `name` and `type` are what the other system called it."""
+
+    run_id: int
+    path: str
+    take: int
+    name: str
+    type: str
+    size: int
+
+    def pieces(self) -> Iterator[bytes]:
+        found = StepFile.objects.filter(run_id=self.run_id, path=self.path, take=self.take)
+        for start in range(0, self.size, PIECE):
+            yield bytes(found.values_list(Substr("content", start + 1, Value(PIECE)), flat=True).get())
+
+    def response(self) -> StreamingHttpResponse:
+        """To be saved and not to be opened, whatever the other system says that it is."""
+        response = StreamingHttpResponse(self.pieces(), content_type="application/octet-stream")
+        response["Content-Disposition"] = content_disposition_header(True, self.name)
+        response["Content-Length"] = str(self.size)
+        response["X-Content-Type-Options"] = "nosniff"
+        return response
+
+    @property
+    def url(self) -> str:
+        return f"{reverse('run_file', args=[self.run_id])}?{urlencode({'step': self.path, 'take': self.take})}"
+
+
+def given_file(run: Run, path: str, take: int) -> GivenFile | None:
+    place = {"run_id": run.pk, "path": path.replace("\x00", ""), "take": take}
+    size = StepFile.objects.filter(**place).values_list(Length("content"), flat=True).first()
+    if size is None:
+        return None
+    output = StepResult.objects.filter(**place).values_list("output", flat=True).first()
+    about = output.get("body") if isinstance(output, dict) else None
+    about = about if isinstance(about, dict) else {}
+    return GivenFile(run.pk, place["path"], take, str(about.get("filename") or "file"), str(about.get("type") or ""), size)

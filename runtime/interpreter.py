@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from base64 import b64encode
 from typing import Any
 
 from .calls import TakeAgain, awaited, call, register
@@ -299,6 +300,9 @@ def _success(execution: Execution, ctx: StepContext, done: Done) -> tuple[list[R
         ))
         for mail in done.mails:
             rows.append(mail_row(execution, ctx, mail))
+        if done.file is not None:
+            content = execution.masker.mask_bytes(done.file.content)
+            rows.append(("file", (execution.run.id, ctx.path, ctx.take, done.file.key, b64encode(content).decode())))
     except Unstorable as wrong:
         if rows:
             execution.add(rows[0])

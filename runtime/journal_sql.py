@@ -83,6 +83,10 @@ where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take =
     "blob": Statement("bigint text int text", """
 insert into blob (run_id, path, take, content) select run_id, path, take, content from {rows} as r(run_id, path, take, content)
 on conflict (run_id, path, take) do update set content = excluded.content""", last_of=3),
+    # A file that a step gave; its output names it.
+    "file": Statement("bigint text int text text", """
+insert into step_file (run_id, path, take, key, content)
+select run_id, path, take, key, decode(content, 'base64') from {rows} as r(run_id, path, take, key, content)"""),
     # What a step gave.
     "result": Statement("bigint text text int text text text text text bigint numeric timestamptz int", """
 insert into step_result (run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, finished_at,

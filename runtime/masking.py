@@ -51,6 +51,12 @@ class Masker:
             return value
         return self._masked(value, self._pattern)
 
+    def mask_bytes(self, content: bytes) -> bytes:
+        """As `mask`, for a file. Form by form: a pattern takes a hundred times as long for megabytes."""
+        for form in sorted(self._forms, key=len, reverse=True):
+            content = content.replace(form.encode(), MASK.encode())
+        return content
+
     def _masked(self, value: Any, pattern: re.Pattern[str]) -> Any:
         if isinstance(value, str):
             text = pattern.sub(MASK, value)

@@ -160,6 +160,7 @@ left join blob b on r.output_size is not null and (b.run_id, b.path, b.take) = (
 where r.run_id = %s and r.scope = %s and not r.superseded order by length(r.path) desc
 """
 BLOB = "select content::json from blob where run_id = %s and path = %s and take = %s"
+FILE = "select content from step_file where run_id = %s and key = %s"
 VALUES = "select index, value from frame_value where run_id = %s and path = %s and take = %s order by index"
 
 

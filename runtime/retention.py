@@ -75,6 +75,7 @@ DELETE = (
     "delete from frame where run_id = any(%(runs)s)",
     "delete from attempt where run_id = any(%(runs)s)",
     "delete from blob where run_id = any(%(runs)s)",
+    "delete from step_file where run_id = any(%(runs)s)",
     "delete from step_result where run_id = any(%(runs)s)",
     "update run set rerun_of_id = null where rerun_of_id = any(%(runs)s)",
     "delete from run where id = any(%(runs)s)",

@@ -13,7 +13,7 @@ from . import failpoints, limits, people, slots
 from .execution import Execution, Group, Scope, Unstorable
 from .expressions import ExpressionError, compile
 from .journal import Row
-from .memory import VALUES, PastAttempt, Place
+from .memory import FILE, VALUES, PastAttempt, Place
 from .paths import key_of
 from .plan import Node
 from .states import AttemptOutcome
@@ -141,6 +141,14 @@ class StepContext:
         for spent, budget, what in ((run, plan.budget_run, "run"), (day, plan.budget_day, "day")):
             if budget is not None and spent >= budget:
                 raise OverBudget(f"The budget of a {what} is ${budget:,.2f}, and ${spent:,.4f} is spent.")
+
+    async def file(self, key: str) -> bytes:
+        with self._off_the_clock():
+            await self._execution.commit()  # it may still be on its way
+            rows = await self._execution.services.query(FILE, [self.run_id, key])
+        if not rows:
+            raise StepError("The file is not there: only files of an earlier step of the same run can be sent.")
+        return bytes(rows[0][0])
 
     async def people(self, name: str) -> list[Person]:
         return await people.named(self._execution.services, name)

@@ -11,7 +11,7 @@ from django.urls import reverse
 from ninja import Query, Router, Status
 
 from builder.access import get_run, get_workflow, runs_for
-from builder.largevalues import large_output
+from builder.largevalues import given_file, large_output
 from builder.models import Scope
 from builder.replies import error_body
 from runtime import acts, slots
@@ -113,6 +113,20 @@ def read_output(
     """The whole value as JSON, of a step whose `output_size` is not null."""
     large = large_output(get_run(request.user, run_id), path, take)
     return StreamingHttpResponse(large.pieces(), content_type="application/json")
+
+
+@router.get("/runs/{int:run_id}/file", summary="Read a file that a step gave", **guarded("read_file"))
+def read_file(
+    request: HttpRequest,
+    run_id: int,
+    path: Annotated[str, Query(max_length=2000, description="The step's path.")],
+    take: Annotated[int, Query(ge=1)] = 1,
+) -> StreamingHttpResponse:
+    """The bytes that an API call was answered and that its output tells of."""
+    found = given_file(get_run(request.user, run_id), path, take)
+    if found is None:
+        raise Http404("This step gave no file.")
+    return found.response()
 
 
 @router.post("/runs/{int:run_id}/cancel", response=ChangedOut, summary="Cancel a run", **guarded("cancel_run"))

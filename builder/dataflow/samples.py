@@ -129,7 +129,14 @@ def _workflow(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
 
 PAGES = group(status=NUMBER, headers=Shape("group"), items=EMPTY_LIST, pages=NUMBER, more=YES_NO)
 HTTP = group(status=NUMBER, headers=Shape("group"), body=ANY)
+FILE = group(status=NUMBER, headers=Shape("group"), body=group(filename=TEXT, type=TEXT, size=NUMBER, file=TEXT))
 FORM_TYPES = {"number": NUMBER, "checkbox": YES_NO}
+
+
+def _http(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
+    if config.get("pages", "none") != "none":
+        return PAGES
+    return FILE if config.get("response") == "file" else HTTP
 
 
 def _approval(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
@@ -154,7 +161,7 @@ DECLARED: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Shape]] = {
     "set": _set,
     "loop": _loop,
     "workflow": _workflow,
-    "http": lambda config, names: HTTP if config.get("pages", "none") == "none" else PAGES,
+    "http": _http,
     "approval": _approval,
     "email": lambda config, names: EMAIL,
     "delay": lambda config, names: group(waited_until=TEXT),

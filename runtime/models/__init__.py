@@ -10,7 +10,7 @@ from .outbox import OutboxMessage
 from .ratelimit import RateLimit
 from .pause import Pause
 from .run import Dispatch, Frame, FrameChunk, FrameValue, Run, RunEnd, RunSearch
-from .step import Attempt, Blob, LogLine, StepResult
+from .step import Attempt, Blob, LogLine, StepFile, StepResult
 from .team import Membership, Role, Team
 from .trigger import Trigger
 from .wait import Approval, Decision, NamedSignal, Recipient, Signal, Wait
@@ -21,5 +21,5 @@ __all__ = [
     "Act", "Alert", "Approval", "Attempt", "AuditEntry", "Blob", "Credential", "Decision", "Dispatch", "FlowLimit", "FormerName", "Frame",
     "FrameChunk", "FrameValue", "Job", "JobPart", "JournalMark", "LogLine", "Membership", "NamedSignal",
     "OutboxMessage", "Pause", "RateLimit", "Recipient", "Role", "Run", "RunEnd", "RunSearch", "Signal",
-    "StepResult", "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
+    "StepFile", "StepResult", "Team", "Trigger", "Version", "Wait", "Worker", "Workflow",
 ]

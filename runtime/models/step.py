@@ -65,6 +65,20 @@ class Blob(models.Model):
         db_table = "blob"
 
 
+class StepFile(models.Model):
+    """The bytes of a file that a step gave; its output names it by `key`, with its name, type and size."""
+
+    pk = models.CompositePrimaryKey("run_id", "path", "take")
+    run_id = models.BigIntegerField()
+    path = models.TextField(db_collation="C")
+    take = models.IntegerField()
+    key = models.TextField()
+    content = models.BinaryField()
+
+    class Meta:
+        db_table = "step_file"
+
+
 class Attempt(models.Model):
     """One try of a call to the outside: committed before the call, settled after it. `outcome` is null in between."""
 

@@ -5,6 +5,7 @@ hop, and says of each failure how far the call had got.
 """
 
 from .addresses import Blocked, Private, private_hosts
+from .bodies import MIB
 from .client import Answer, Call, exchange
 from .failures import CallFailed
 from .headers import BadHeader
@@ -12,6 +13,7 @@ from .locations import BadLocation, check_location
 from .pools import close
 
 __all__ = [
+    "MIB",
     "Answer",
     "BadHeader",
     "BadLocation",

@@ -153,7 +153,7 @@ async def _read(call: Call, response: httpcore2.Response, limit: int) -> Answer:
     except TooLarge as large:
         if failed or call.keeps_head:
             return Answer(response.status, headers, large.beginning, call.url, cut=True)
-        size = "1 MiB" if limit == MIB else f"{limit:,} bytes"
+        size = f"{limit / MIB:g} MiB" if limit >= MIB else f"{limit:,} bytes"
         message = f"The answer is larger than {size}."
         raise CallFailed(message, AttemptOutcome.ANSWERED, retry=False, status=response.status) from None
     except BadEncoding as wrong:

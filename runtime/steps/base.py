@@ -34,6 +34,14 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """Bytes that are kept apart from the output, which names them by `key`; nobody can guess one."""
+
+    key: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The step succeeded. `response` is stored with its last attempt; `cost` in US dollars, None where unknown or free."""
 
@@ -44,6 +52,7 @@ class Done:
     tokens_out: int | None = None
     mails: tuple[Mail, ...] = ()
     log: tuple[str, ...] = ()
+    file: File | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +214,9 @@ class Context(Protocol):
 
     async def check_budget(self) -> None:
         """Raise OverBudget when the run's or the day's budget is used up, unless a person said to go on."""
+
+    async def file(self, key: str) -> bytes:
+        """The content of a file that a step of this run gave. Raises StepError."""
 
     async def people(self, name: str) -> list[Person]:
         """Those whom `@account` or `team:name` means. Raises StepError."""

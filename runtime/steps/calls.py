@@ -32,10 +32,10 @@ class Verdict(NamedTuple):
     retry_after: float | None = None
 
 
-async def make(call: net.Call, timeout: float) -> net.Answer:
-    """The answer, whatever its status. Raises StepError where there is none."""
+async def make(call: net.Call, timeout: float, limit: int = net.MIB) -> net.Answer:
+    """The answer, whatever its status, of at most so many bytes. Raises StepError where there is none."""
     try:
-        return await net.exchange(call, timeout)
+        return await net.exchange(call, timeout, limit=limit)
     except net.BadHeader as wrong:
         raise StepError(str(wrong), field="headers", outcome=AttemptOutcome.NOT_SENT) from None
     except net.CallFailed as failed:

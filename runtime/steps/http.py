@@ -3,7 +3,9 @@
 Its output is `{"status": 201, "headers": {...}, "body": ...}`: a later step reads `steps.<id>.output.body.id`. Following
 pages, it is `{"status", "headers", "items", "pages", "more"}`: `more` says that there were more pages than it may read.
 `headers` holds those that flows use: content-type, location, etag, link, retry-after, and what begins with x-. `body`
-is parsed JSON where the answer says it is JSON, text otherwise, and null where it is empty or binary.
+is parsed JSON where the answer says it is JSON, text otherwise, and null where it is empty or binary. Read as a file, it is
+`{"filename", "type", "size", "file"}`, and the bytes are kept apart: a later API call sends them where that is its text body or
+a field of its multipart form, and the run's page has them to download.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from email.message import Message
+from secrets import token_urlsafe
 from typing import Annotated, Any, Literal
 
 import httpx2
+from django.conf import settings
 from pydantic import AfterValidator, Field, model_validator
 
 from .. import net
@@ -22,9 +26,9 @@ from ..jsonvalues import BadJson, loads_strict
 from ..masking import excerpt
 from ..net.headers import check_header
 from . import calls
-from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
+from .base import Config, Connection, Context, Done, File, Outcome, StepError, StepType
 from .fields import Expression, Json, LongText, Pairs, Text, Widget
-from .http_bodies import content, plain, told
+from .http_bodies import content, filename, files_of, plain, told
 from .http_pages import items_of, next_page
 
 KEPT_HEAD = 256 * 1024
@@ -92,9 +96,10 @@ class HttpConfig(Config):
         "urlencoded", title="Send the form as", description="A multipart form takes files: {filename, content, type, base64}."
     )
     body: LongText = Field("", title="Text body", description="Sent as it is; say its Content-Type among the headers.")
-    response: Literal["auto", "json", "text"] = Field(
-        "auto", title="Read the answer as", description="JSON or text: whichever the answer says that it is."
-    )
+    response: Literal["auto", "json", "text", "file"] = Field(
+        "auto", title="Read the answer as",
+        description="Auto is JSON or text, whichever the answer says that it is. A file is kept apart, for later steps and to download.",
+    )  # fmt: skip
     success: Annotated[str, AfterValidator(_success)] = Field(
         "2xx", title="Succeeds on", description="Status codes that count as success, such as 2xx, 404."
     )
@@ -129,6 +134,8 @@ class HttpConfig(Config):
             raise ValueError("Give either a JSON body, a form or a text body.")
         if self.pages != "none" and self.method != "GET":
             raise ValueError("Only GET can follow pages: the others might do something on each.")
+        if self.pages != "none" and self.response == "file":
+            raise ValueError("A file has no pages to follow.")
         if self.url.startswith("/") and not self.connection:
             raise ValueError("Write the whole address, or choose a connection that has a base address.")
         return self
@@ -156,7 +163,8 @@ class Http(StepType):
         url = _url(config, connection)
         if connection:
             calls.check_place(connection, url)
-        headers, body = content(config, f"holdfast-{ctx.run_id}-{ctx.idempotency_key('call')[-24:]}")
+        files = {key: await ctx.file(key) for key in files_of(config)}
+        headers, body = content(config, files, f"holdfast-{ctx.run_id}-{ctx.idempotency_key('call')[-24:]}")
         if config["method"] in CHANGING and config["idempotency_header"]:
             headers.setdefault(config["idempotency_header"], ctx.idempotency_key("call"))
         call = net.Call(config["method"], url, headers, {}, body, keeps_head=config["method"] in CHANGING)
@@ -172,14 +180,15 @@ async def _made(ctx: Context, connection: Connection | None, call: net.Call, ope
     if ctx.config["host_per_minute"]:
         await ctx.admit(f"host:{call.url.host}", ctx.config["host_per_minute"])
     attempt = await ctx.begin(_summary(ctx.config, call.url, call.headers, call.body), operation)
+    limit = int(_largest(ctx.config) * net.MIB)
     if connection is None:
-        return await calls.make(call, attempt.timeout)
+        return await calls.make(call, attempt.timeout, limit)
     signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout)
-    answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout)
+    answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout, limit)
     if answer.status == 401 and connection.kind == "oauth2":
         ctx.log("The token was not taken any more; a new one was fetched.")
         signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout, anew=True)
-        answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout)
+        answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout, limit)
     return answer
 
 
@@ -201,6 +210,11 @@ async def _follow(ctx: Context, connection: Connection | None, call: net.Call) -
         url = onward
     first = {"status": done.output["status"], "headers": done.output["headers"]}
     return Done({**first, "items": items, "pages": pages, "more": onward is not None}, response=done.response)
+
+
+def _largest(config: Mapping[str, Any]) -> float:
+    """MiB that are read of an answer."""
+    return settings.HOLDFAST_LARGEST_OUTPUT_MIB if config["response"] == "file" else 1
 
 
 def _url(config: Mapping[str, Any], connection: Connection | None) -> httpx2.URL:
@@ -237,7 +251,11 @@ def _done(ctx: Context, answer: net.Answer) -> Done:
         message = _failure(answer, ctx.config["method"])
         raise StepError(message, outcome=outcome, retry=retry, retry_after=wait, response=response)
     if answer.cut:
-        ctx.log(f"The answer is larger than 1 MiB; of it the first {KEPT_HEAD:,} bytes were kept.", level="warning")
+        words = f"The answer is larger than {_largest(ctx.config):g} MiB; of it the first {KEPT_HEAD:,} bytes were kept."
+        ctx.log(words, level="warning")
+    if ctx.config["response"] == "file" and answer.body:
+        return _file(ctx, answer, response)
+    if answer.cut:
         head = _text(answer)[:KEPT_HEAD]
         return _judged(ctx, {**response, "body": head, "cut": True}, {**response, "body": calls.shown(head), "cut": True})
     try:
@@ -247,6 +265,15 @@ def _done(ctx: Context, answer: net.Answer) -> Done:
         raise StepError(f"The answer's {wrong}", field="response", response=response) from None
     kept = body if len(answer.body) <= calls.SHOWN else calls.shown(_text(answer))
     return _judged(ctx, {**response, "body": body}, {**response, "body": kept})
+
+
+def _file(ctx: Context, answer: net.Answer, response: dict[str, Any]) -> Done:
+    """The answer's bytes, kept apart from the output that tells of them."""
+    file = File(token_urlsafe(16), answer.body[:KEPT_HEAD] if answer.cut else answer.body)
+    about = {"filename": filename(answer), "type": _media_type(answer) or "application/octet-stream", "size": len(file.content)}
+    cut = {"cut": True} if answer.cut else {}
+    done = _judged(ctx, {**response, "body": {**about, "file": file.key}, **cut}, {**response, "body": about, **cut})
+    return replace(done, file=file)
 
 
 def _judged(ctx: Context, output: dict[str, Any], kept: dict[str, Any]) -> Done:
@@ -280,7 +307,7 @@ def _body(ctx: Context, answer: net.Answer) -> Any:
     if how == "json" or how == "auto" and (kind == "application/json" or kind.endswith("+json")):
         return loads_strict(answer.body)
     if how == "auto" and _is_binary(answer, kind):
-        ctx.log(f"The answer is {kind or 'binary'}, {len(answer.body):,} bytes, and was not kept.")
+        ctx.log(f"The answer is {kind or 'binary'}, {len(answer.body):,} bytes, and was not kept. Read it as a file to keep it.")
         return None
     return _text(answer)
 

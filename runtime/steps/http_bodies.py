@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
+from email.message import Message
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from .. import net
 from ..net.headers import check_header
@@ -17,8 +19,16 @@ from .base import StepError
 LARGEST_FILE = 8 * 1024 * 1024
 
 
-def content(config: Mapping[str, Any], boundary: str) -> tuple[dict[str, str], bytes]:
-    """Headers and body. The boundary is given, so that every attempt sends the same. Raises StepError."""
+def files_of(config: Mapping[str, Any]) -> list[str]:
+    """The keys of the files of earlier steps that the body is made of."""
+    form = config["form"].values() if config["form_as"] == "multipart" else ()
+    values = [config["body"], *(one for value in form for one in _each(value))]
+    return [one["file"] for one in values if isinstance(one, Mapping) and isinstance(one.get("file"), str)]
+
+
+def content(config: Mapping[str, Any], files: Mapping[str, bytes], boundary: str) -> tuple[dict[str, str], bytes]:
+    """Headers and body. `files` are those of earlier steps. The boundary is given, so that every attempt sends the same.
+    Raises StepError."""
     headers = {name: plain(value) for name, value in config["headers"].items()}
     for name, value in headers.items():
         try:
@@ -28,12 +38,14 @@ def content(config: Mapping[str, Any], boundary: str) -> tuple[dict[str, str], b
     if config["json"] is not None:
         return with_type(headers, "application/json"), json.dumps(config["json"], ensure_ascii=False).encode()
     if config["form"] and config["form_as"] == "multipart":
-        return with_type(headers, f"multipart/form-data; boundary={boundary}"), _multipart(config["form"], boundary)
+        return with_type(headers, f"multipart/form-data; boundary={boundary}"), _multipart(config["form"], files, boundary)
     if config["form"]:
         pairs = [(name, plain(one)) for name, value in config["form"].items() for one in _each(value)]
         return with_type(headers, "application/x-www-form-urlencoded"), urlencode(pairs).encode()
+    if _is_file(config["body"]):
+        return with_type(headers, _type(config["body"])), _file(config["body"], files, "body")
     if config["body"]:
-        return with_type(headers, "text/plain; charset=utf-8"), str(config["body"]).encode()
+        return with_type(headers, "text/plain; charset=utf-8"), plain(config["body"]).encode()
     return headers, b""
 
 
@@ -54,6 +66,8 @@ def told(config: Mapping[str, Any], body: bytes) -> dict[str, Any]:
         return {"json": config["json"]}
     if config["form"] and config["json"] is None:
         return {"form": {name: _told(value) for name, value in config["form"].items()}, "form_as": config["form_as"]}
+    if _is_file(config["body"]):
+        return {"body": _told(config["body"])}
     return {"body": calls.shown(body.decode())} if body else {}
 
 
@@ -63,36 +77,56 @@ def _each(value: Any) -> list[Any]:
 
 
 def _told(value: Any) -> Any:
-    if isinstance(value, Mapping) and "content" in value:
-        return {**{name: value[name] for name in value if name not in ("content", "base64")}, "size": len(str(value["content"]))}
+    if _is_file(value):
+        size = {"size": len(str(value["content"]))} if "content" in value else {}
+        return {**{name: value[name] for name in value if name not in ("content", "base64", "file")}, **size}
     return calls.shown(value) if isinstance(value, str) else value
 
 
-def _multipart(form: Mapping[str, Any], boundary: str) -> bytes:
-    """RFC 7578. A value of the form `{"filename", "content", "type"?, "base64"?}` is sent as a file."""
+def _multipart(form: Mapping[str, Any], files: Mapping[str, bytes], boundary: str) -> bytes:
+    """RFC 7578. A value of the form `{"filename", "content", "type"?, "base64"?}` is sent as a file, and so is what an API
+    call gave as one."""
     parts = bytearray()
     for name, value in form.items():
         for one in _each(value):
             parts += f"--{boundary}\r\nContent-Disposition: form-data; name={_quoted(name)}".encode()
-            if isinstance(one, Mapping) and "content" in one:
+            if _is_file(one):
                 parts += f"; filename={_quoted(str(one.get('filename') or name))}\r\n".encode()
-                parts += f"Content-Type: {_line(str(one.get('type') or 'application/octet-stream'))}\r\n\r\n".encode()
-                parts += _file(one, name)
+                parts += f"Content-Type: {_type(one)}\r\n\r\n".encode()
+                parts += _file(one, files, "form", name)
             else:
                 parts += b"\r\n\r\n" + plain(one).encode()
             parts += b"\r\n"
     return bytes(parts) + f"--{boundary}--\r\n".encode()
 
 
-def _file(one: Mapping[str, Any], name: str) -> bytes:
+def _is_file(value: Any) -> bool:
+    return isinstance(value, Mapping) and ("content" in value or isinstance(value.get("file"), str))
+
+
+def _type(one: Mapping[str, Any]) -> str:
+    return _line(str(one.get("type") or "application/octet-stream"))
+
+
+def _file(one: Mapping[str, Any], files: Mapping[str, bytes], field: str, name: str = "") -> bytes:
+    if isinstance(one.get("file"), str):
+        return files[one["file"]]
     given = one["content"]
     try:
         data = b64decode(str(given), validate=True) if one.get("base64") else plain(given).encode()
     except (NotBase64, ValueError):
-        raise StepError(f"The content of the file “{name}” is not base64.", field="form") from None
+        raise StepError(f"The content of the file “{name or field}” is not base64.", field=field) from None
     if len(data) > LARGEST_FILE:
-        raise StepError(f"The file “{name}” is larger than 8 MiB.", field="form")
+        raise StepError(f"The file “{name or field}” is larger than 8 MiB.", field=field)
     return data
+
+
+def filename(answer: net.Answer) -> str:
+    """What the answer says that it is called (RFC 6266), else the end of its address. Never a path."""
+    message = Message()
+    message["Content-Disposition"] = _line(answer.headers.get("content-disposition", ""))
+    name = message.get_filename() or unquote(answer.url.path)
+    return _line(re.split(r"[/\\]", name.rstrip("/"))[-1])[:100].strip(". ") or "file"
 
 
 def _quoted(text: str) -> str:

@@ -51,6 +51,7 @@ class MemoryContext:
     started_by: Person | None = None
     admitted: list[tuple[str, int]] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     kept: list[Part] = field(default_factory=list)
     at: datetime = datetime(2027, 1, 15, 9, 0, tzinfo=UTC)
 
@@ -81,6 +82,9 @@ class MemoryContext:
 
     async def check_budget(self) -> None:
         pass
+
+    async def file(self, key: str) -> bytes:
+        return self.files[key]
 
     async def people(self, name: str) -> list[Person]:
         return self.named[name]

@@ -8,7 +8,7 @@ from .acts import act_on_runs, act_on_wait, answer_wait, cancel_run
 from .again import fail_run, requeue_run, rerun_run, retry_run, skip_step
 from .jobs import filter_delete, filter_save, job_file, job_list, job_page, job_stop
 from .listing import run_list
-from .outputs import run_output, run_output_file
+from .outputs import run_file, run_output, run_output_file
 from .page import run_live, run_page
 from .step import run_step
 
@@ -25,6 +25,7 @@ urlpatterns = [
     path("runs/<int:run_id>/live/", run_live, name="run_live"),
     path("runs/<int:run_id>/output/", run_output, name="run_output"),
     path("runs/<int:run_id>/output/file/", run_output_file, name="run_output_file"),
+    path("runs/<int:run_id>/file/", run_file, name="run_file"),
     path("runs/<int:run_id>/cancel/", cancel_run, name="run_cancel"),
     path("runs/<int:run_id>/requeue/", requeue_run, name="run_requeue"),
     path("runs/<int:run_id>/rerun/", rerun_run, name="run_rerun"),

@@ -1,4 +1,4 @@
-"""A large output of a step: the next part for the page, or all of it as a file."""
+"""A large output of a step: the next part for the page, or all of it as a file; and the file that a step gave."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from builder import access
-from builder.largevalues import LargeOutput, large_output
+from builder.largevalues import LargeOutput, given_file, large_output
 
 
 @require_safe
@@ -22,6 +22,14 @@ def run_output_file(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     response["Content-Disposition"] = f'attachment; filename="run-{run_id}-output.json"'
     response["X-Content-Type-Options"] = "nosniff"
     return response
+
+
+@require_safe
+def run_file(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
+    found = given_file(access.get_run(request.user, run_id), request.GET.get("step", ""), _number(request, "take", 1))
+    if found is None:
+        raise Http404("This step gave no file.")
+    return found.response()
 
 
 def _asked(request: HttpRequest, run_id: int) -> LargeOutput:

@@ -17,7 +17,7 @@ from builder.questions import missing
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.definition import children, find
-from builder.largevalues import large_output
+from builder.largevalues import given_file, large_output
 from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
 from runtime.paths import scope_of, step_of
 from runtime.states import UNFINISHED, AttemptOutcome, WaitKind
@@ -149,7 +149,7 @@ def _input(run: Run, step: dict[str, Any], place: Place) -> tuple[Any, str]:
 def _output(run: Run, result: Any) -> dict[str, Any]:
     """The output; of a large one the beginning, and where there is more."""
     if result.output_size is None:
-        return sized(result.output)
+        return sized(result.output) | {"file": given_file(run, result.path, result.take)}
     return {"size": result.output_size, "part": large_output(run, result.path, result.take).part(0)}
 
 
