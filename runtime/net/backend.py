@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import Any
 
@@ -14,6 +15,9 @@ import httpcore2
 from .addresses import Blocked, Private, check
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+RESOLVED: ContextVar[Callable[[], None]] = ContextVar("resolved")
+"""Called when the name of a call is resolved: the transport knows of connecting only, which begins with that."""
 
 # getaddrinfo cannot be interrupted: a slow name server must not hold up the threads that everything else shares.
 _RESOLVERS = ThreadPoolExecutor(16, thread_name_prefix="resolve")
@@ -42,6 +46,8 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         addresses = check(host, port, await self._addresses(host, port), self._private())
+        if resolved := RESOLVED.get(None):
+            resolved()
         for address in addresses[:-1]:
             try:
                 return await self._plain.connect_tcp(address, port, _share(timeout), local_address, socket_options)

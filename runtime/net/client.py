@@ -7,6 +7,7 @@ from the environment and no stored logins: what is sent is what the call says.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ import httpx2
 
 from .. import failpoints
 from ..states import AttemptOutcome
-from .backend import Resolve
+from .backend import RESOLVED, Resolve
 from .bodies import MIB, BadEncoding, TooLarge, read_body
 from .failures import CallFailed, from_exception, words
 from .headers import MOST_HEADERS, check_headers
@@ -24,6 +25,14 @@ from .locations import BadLocation, check_location, origin
 from .pools import loop_pool, new_pool
 
 MOST_REDIRECTS = 5
+PHASES = ("resolve", "connect", "tls", "first_byte", "body")
+BEGINS = {
+    "connection.connect_tcp.started": "resolve",
+    "connection.start_tls.started": "tls",
+    "http11.send_request_headers.started": "first_byte",
+    "http11.receive_response_headers.complete": "body",
+}
+"""The transport's events with which a phase begins and the one before it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +58,29 @@ class Answer:
     body: bytes
     url: httpx2.URL
     cut: bool = False
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds by phase, over all redirects: those of `PHASES` that there were; a connection that was kept has no first
+    three."""
 
 
 async def exchange(call: Call, timeout: float, *, limit: int = MIB, resolve: Resolve | None = None) -> Answer:
     """Make the call and follow its redirects. Raises BadHeader before anything is sent, and CallFailed."""
     call = replace(call, headers=check_headers(call.headers), secret_headers=check_headers(call.secret_headers))
     progress = _Progress()
+    RESOLVED.set(lambda: progress.enter("connect"))
     pool = loop_pool() if resolve is None else new_pool(resolve)
     try:
         async with asyncio.timeout(timeout):
-            return await _follow(pool, call, limit, progress)
+            answer = await _follow(pool, call, limit, progress)
+        return replace(answer, timings=progress.timings())
     except TimeoutError:
         outcome = AttemptOutcome.UNKNOWN if progress.sent else AttemptOutcome.NOT_SENT
-        raise CallFailed(
-            f"No complete answer within {timeout:g} s.", outcome, retry=True, status=progress.status
-        ) from None
+        failed = CallFailed(f"No complete answer within {timeout:g} s.", outcome, retry=True, status=progress.status)
+        failed.timings = progress.timings()
+        raise failed from None
+    except CallFailed as failed:
+        failed.timings = progress.timings()
+        raise
     finally:
         if resolve is not None:
             await pool.aclose()
@@ -189,12 +206,27 @@ def _joined(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 class _Progress:
-    """How far an exchange has got: whether a byte of the present request can have left, and what was answered."""
+    """How far an exchange has got: whether a byte of the present request can have left, what was answered, and how long each
+    phase took."""
 
     def __init__(self) -> None:
         self.sent, self.status = False, None
+        self._spent: dict[str, float] = {}
+        self._phase, self._since = "", 0.0
+
+    def timings(self) -> dict[str, float]:
+        self.enter("")
+        return {phase: round(1000 * self._spent[phase], 1) for phase in PHASES if phase in self._spent}
+
+    def enter(self, phase: str) -> None:
+        now = time.monotonic()
+        if self._phase:
+            self._spent[self._phase] = self._spent.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = phase, now
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
+        if phase := BEGINS.get(event):
+            self.enter(phase)
         if event == "http11.send_request_headers.started":
             self.sent = True
         elif event == "http11.send_request_body.complete":

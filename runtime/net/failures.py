@@ -13,11 +13,12 @@ from .backend import NotFound
 
 class CallFailed(Exception):
     """No usable answer. `outcome` says how far the call got, `retry` whether trying again may help, and `status` what
-    the other side had said before its answer broke off, if it had."""
+    the other side had said before its answer broke off, if it had; `timings` as those of an answer."""
 
     def __init__(self, message: str, outcome: AttemptOutcome, *, retry: bool, status: int | None = None):
         super().__init__(message)
         self.message, self.outcome, self.retry, self.status = message, outcome, retry, status
+        self.timings: dict[str, float] = {}
 
 
 def from_exception(wrong: Exception, sent: bool) -> CallFailed:

@@ -42,8 +42,9 @@ async def make(call: net.Call, timeout: float, limit: int = net.MIB) -> net.Answ
         outcome, retry = failed.outcome, failed.retry
         if failed.status is not None and failed.status >= 400:
             outcome, retry, _ = judge(failed.status, {})
-        response = {"status": failed.status} if failed.status is not None else None
-        raise StepError(failed.message, field="url", outcome=outcome, retry=retry, response=response) from failed
+        response = {"status": failed.status} if failed.status is not None else {}
+        response |= {"timings": failed.timings} if failed.timings else {}
+        raise StepError(failed.message, field="url", outcome=outcome, retry=retry, response=response or None) from failed
 
 
 def judge(status: int, headers: Mapping[str, str]) -> Verdict:

@@ -243,6 +243,17 @@ def _summary(config: Mapping[str, Any], url: httpx2.URL, headers: Mapping[str, s
 
 
 def _done(ctx: Context, answer: net.Answer) -> Done:
+    """What the answer comes to; the attempt keeps how long each phase of the call took. Raises StepError."""
+    timings = {"timings": dict(answer.timings)}
+    try:
+        done = _told(ctx, answer)
+    except StepError as failed:
+        failed.response = failed.response and failed.response | timings
+        raise
+    return replace(done, response=done.response | timings)
+
+
+def _told(ctx: Context, answer: net.Answer) -> Done:
     headers = {name: value for name, value in answer.headers.items() if name in KEPT_HEADERS or name.startswith("x-")}
     response = {"status": answer.status, "headers": headers}
     if not _succeeds(answer.status, ctx.config["success"]):

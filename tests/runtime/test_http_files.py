@@ -116,6 +116,8 @@ def test_those_who_may_read_the_run_download_it(engine, shop, client):
     client.force_login(person)
     page = client.get(reverse("run", args=[run]), {"step": "fetch", "tab": "output"}).content.decode()
     assert f'href="{address}?step=fetch&amp;take=1"' in page and "re&quot;port.pdf" in page
+    tries = client.get(reverse("run", args=[run]), {"step": "fetch", "tab": "attempts"}).content.decode()
+    assert ">first byte " in tries and "timings" not in tries
     answer = client.get(address, {"step": "fetch", "take": 1})
     assert b"".join(answer.streaming_content) == PDF and answer["Content-Length"] == str(len(PDF))
     assert answer["Content-Type"] == "application/octet-stream" and answer["X-Content-Type-Options"] == "nosniff"

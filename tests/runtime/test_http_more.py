@@ -219,6 +219,7 @@ def test_pages_of_a_real_run_are_durable_one_by_one(engine, server):
         (1, "answered", [0, 1]), (2, "answered", [2, 3]), (3, "answered", [4]),
     ]  # fmt: skip
     assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
+    assert all("first_byte" in one.response["timings"] for one in kept)
 
 
 def paged(server, **more):

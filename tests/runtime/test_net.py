@@ -334,6 +334,22 @@ def test_nothing_is_kept_between_calls_but_the_connection(server, allowed):
     assert b"cookie" not in on_loop(twice())
 
 
+def test_each_phase_is_timed_and_a_connection_that_was_kept_has_two(server, allowed):
+    async def twice() -> list[set[str]]:
+        call = net.Call("GET", net.check_location(f"{server.url}/redirect?to={server.url}/plain"))
+        return [set((await net.exchange(call, 10)).timings) for _ in range(2)]
+
+    assert on_loop(twice()) == [{"resolve", "connect", "first_byte", "body"}, {"first_byte", "body"}]
+
+
+def test_a_failure_tells_how_long_the_phases_took_that_it_came_to(server, allowed, tmp_path):
+    assert set(failure("http://never.invalid/").timings) == {"resolve"}
+    assert set(failure(f"{server.url}/silent", timeout=0.5).timings) == {"resolve", "connect", "first_byte"}
+    assert set(failure(f"{server.url}/short").timings) == {"resolve", "connect", "first_byte", "body"}
+    with tls_server(tmp_path) as port:
+        assert set(failure(f"https://127.0.0.1:{port}/").timings) == {"resolve", "connect", "tls"}
+
+
 def test_the_environment_has_no_say(server, allowed, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")

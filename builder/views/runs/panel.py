@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -30,6 +30,7 @@ LOG_LINES = 200
 EXPIRED = {"reject": "counts as rejected", "fail": "the step fails", "go_on": "the run goes on"}
 SEARCHED_LINES = 10_000
 LEVELS_FROM = {"warning": ("warning", "error"), "error": ("error",)}
+PHASES = {"resolve": "name", "connect": "connection", "tls": "TLS", "first_byte": "first byte", "body": "body"}
 LEVELS = {"info": "succeeded", "warning": "attention", "error": "failed"}
 
 
@@ -216,11 +217,21 @@ def _attempts(place: Place) -> list[dict[str, Any]]:
             "words": _attempt_words(attempt),
             "took": attempt.ended_at - attempt.started_at if attempt.ended_at else None,
             "request_size": _size(attempt.request),
-            "response_size": _size(attempt.response),
+            **_response(attempt.response),
             "worker": holder if attempt.ended_at is None else "",
         }
         for attempt in reversed([*place.earlier, *place.attempts])
     ]
+
+
+def _response(kept: Any) -> dict[str, Any]:
+    """What the call was answered, and how long its phases took."""
+    timings = kept.get("timings") if isinstance(kept, dict) else None
+    if not isinstance(timings, dict):
+        return {"response": kept, "response_size": _size(kept), "timings": []}
+    answer = {name: value for name, value in kept.items() if name != "timings"} or None
+    phases = [(word, timedelta(milliseconds=timings[phase])) for phase, word in PHASES.items() if phase in timings]
+    return {"response": answer, "response_size": _size(answer), "timings": phases}
 
 
 def _ran(place: Place) -> dict[str, Any] | None:
