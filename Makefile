@@ -6,6 +6,8 @@ ARGS ?=
 MINUTES ?= 60
 SEED ?=
 JOBS ?= 2
+PEERS ?=
+RESTATE := 1.7.12
 VENV := .venv
 RUN := $(VENV)/bin/python
 # The files name every package with its version and hash, so pip has nothing to resolve and nothing else to fetch.
@@ -14,7 +16,7 @@ INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compil
 # Python keeps what it compiled, whatever the environment says: else every process that starts compiles all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test fuzz bench bench-ui screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
+.PHONY: up test fuzz bench bench-ui peers bench-packages screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -22,9 +24,9 @@ up: packages
 test: test-packages browser
 	@$(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# Not a test: measurements, which take as long as you let them.
-bench: test-packages
-	@$(RUN) -m tests.bench $(ARGS)
+# Not a test: measurements, which take as long as you let them. PEERS=1 measures what others use beside Holdfast.
+bench: test-packages $(if $(PEERS),peers)
+	@$(RUN) -m tests.bench $(if $(PEERS),--peers) $(ARGS)
 
 # Not a test either: the builder with flows of 20, 100 and 500 steps, in a real browser.
 bench-ui: test-packages browser
@@ -57,6 +59,17 @@ test-packages: packages
 	  echo "Installing what the tests need into $(VENV)"; \
 	  $(RUN) $(INSTALL) -r tests/requirements.txt && cp tests/requirements.txt $(VENV)/tests.installed; }
 
+# What is measured beside Holdfast has an environment of its own.
+bench-packages: venv
+	@cmp -s tests/bench/requirements.txt .bench/python/installed || { \
+	  echo "Installing what the measurements need into .bench"; $(RUN) -m venv --clear .bench/python && \
+	  .bench/python/bin/python $(INSTALL) -r tests/bench/requirements.txt && cp tests/bench/requirements.txt .bench/python/installed; }
+
+# The server of Restate comes by npm; without npm it is left out, and the run tells so.
+peers: bench-packages
+	@! command -v npm >/dev/null || test -x .bench/node/node_modules/.bin/restate-server || \
+	  npm install --silent --ignore-scripts --no-audit --no-fund --prefix .bench/node @restatedev/restate-server@$(RESTATE) || true
+
 venv:
 	@$(RUN) -m pip --version >/dev/null 2>&1 || { \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -85,4 +98,4 @@ audit:
 	@.venv-lock/bin/pip-audit --requirement requirements.txt --require-hashes --disable-pip
 
 clean:
-	rm -rf $(VENV) .venv-lock .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lock .bench .pytest_cache .hypothesis

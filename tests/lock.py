@@ -1,7 +1,7 @@
-"""`make lock`: both requirement files, pinned with the hashes of every platform's files, from pyproject.toml.
+"""`make lock`: the requirement files, pinned with the hashes of every platform's files, from pyproject.toml.
 
 One file serves Python 3.11 to 3.14 on Linux and macOS: what differs carries a marker. No index address is written.
-The application's pins bind the tests' file, which adds to them and repeats none.
+The application's pins bind the tests' file, which adds to them and repeats none. The measurements' peers live apart.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ HEADER = "# Written by `make lock` from pyproject.toml. Install with --no-deps -
 
 
 def main(options: list[str]) -> None:
-    application = compiled(ROOT / "requirements.txt", ["--extra", "model", *options])
+    project = ["pyproject.toml", "--extra", "model"]
+    application = compiled(ROOT / "requirements.txt", [*project, *options])
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as pins:
         pins.write("\n".join(application))
         pins.flush()
         everything = compiled(
-            ROOT / "tests" / "requirements.txt", ["--extra", "model", "--group", "test", "-c", pins.name, *options]
+            ROOT / "tests" / "requirements.txt", [*project, "--group", "test", "-c", pins.name, *options]
         )
+    peers = compiled(ROOT / "tests" / "bench" / "requirements.txt", ["--group", "pyproject.toml:bench", *options])
     added = {name: entry for name, entry in everything.items() if name not in application}
     write(ROOT / "requirements.txt", application)
     write(ROOT / "tests" / "requirements.txt", added)
+    write(ROOT / "tests" / "bench" / "requirements.txt", peers)
 
 
 def compiled(current: Path, options: list[str]) -> dict[str, str]:
@@ -41,7 +44,7 @@ def compiled(current: Path, options: list[str]) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "requirements.txt"
         output.write_text(current.read_text() if current.exists() else "")
-        command = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "pyproject.toml", "--quiet"]
+        command = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--quiet"]
         command += ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-header", "--no-annotate"]
         subprocess.run([*command, *options, "--output-file", str(output)], cwd=ROOT, check=True)
         entries = re.findall(r"^([a-zA-Z0-9].*?) \\\n((?:[ ]+--hash.*\n?)+)", output.read_text(), re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from runtime.steps.base import Config, Context, Done, Outcome, StepType
 from runtime.steps.fields import Json
@@ -11,6 +12,7 @@ from runtime.steps.fields import Json
 class NoopConfig(Config):
     value: Json = None
     seconds: float = 0
+    tells_time: bool = False
 
 
 class Noop(StepType):
@@ -22,10 +24,12 @@ class Noop(StepType):
     outside = True
 
     async def run(self, ctx: Context) -> Outcome:
+        now = time.time()
         await ctx.begin({"value": ctx.config["value"]})
         if ctx.config["seconds"]:
             await asyncio.sleep(ctx.config["seconds"])
-        return Done({"step": ctx.step_id, "pad": "x" * 60}, response={"ok": True})
+        told = {"at": now} if ctx.config["tells_time"] else {}
+        return Done({"step": ctx.step_id, "pad": "x" * 60, **told}, response={"ok": True})
 
 
 STEP = Noop()
