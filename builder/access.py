@@ -44,6 +44,8 @@ VIEWS: dict[str, Rule] = {
     "account_login": PUBLIC,
     "admin_login": PUBLIC,
     "mfa_authenticate": PUBLIC,
+    "openid_start": PUBLIC,
+    "openid_back": PUBLIC,
     "logout": SIGNED_IN,
     "account_logout": SIGNED_IN,
     "password_change": SIGNED_IN,

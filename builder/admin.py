@@ -9,6 +9,35 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from builder.models import Identity
+from runtime.audit import record
+
+
+@admin.register(Identity)
+class IdentityAdmin(admin.ModelAdmin):
+    """Removing one lets the account be found by its address again."""
+
+    list_display = ("user", "issuer", "subject", "created_at")
+    list_select_related = ("user",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Identity | None = None) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: Identity) -> None:
+        detail = {"issuer": obj.issuer, "subject": obj.subject}
+        record("unlink_openid", f"user:{obj.user_id}", actor=request.user, detail=detail)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Identity]) -> None:
+        for one in queryset:
+            self.delete_model(request, one)
+
 
 for model in (Authenticator, EmailAddress, UserSession):
     if admin.site.is_registered(model):

@@ -75,6 +75,24 @@ def origin(name: str, default: str) -> str:
     return value
 
 
+def issuer(name: str) -> str:
+    """The address of an OpenID provider, exactly as it calls itself; http is good enough on this machine only."""
+    value = text(name)
+    parts = urlsplit(value)
+    here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost")
+    if value and (parts.scheme != "https" and not here or not parts.hostname or parts.query or parts.fragment or "@" in value):
+        raise ImproperlyConfigured(f"{name} must look like https://login.example.com/realm, not {value!r}.")
+    return value
+
+
+def needed_with(other: str, name: str) -> str:
+    """A variable without which another one is of no use."""
+    value = text(name)
+    if other and not value:
+        raise ImproperlyConfigured(f"{name} is missing; {name.rsplit('_', 2)[0]}_ISSUER needs it.")
+    return value
+
+
 def folder(name: str, default: Path) -> Path:
     """A folder that is made when it is missing, private to this user.
 

@@ -4,12 +4,14 @@ recovery codes and sessions; what it must not store in the clear, or count per p
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.utils import perform_login
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.forms import ActivateTOTPForm
+from django.conf import settings
 from django.contrib.auth import forms, views
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -29,6 +31,9 @@ WITHOUT_SECOND_FACTOR = ("account", "logout", "account_reauthenticate", "mfa_ind
 
 class LoginView(views.LoginView):
     """The password; those with an authenticator are asked for a code before they are in."""
+
+    def get_context_data(self, **more: Any) -> dict[str, Any]:
+        return super().get_context_data(**more) | {"provider": urlsplit(settings.HOLDFAST_OIDC_ISSUER).hostname}
 
     def form_valid(self, form: Any) -> HttpResponse:
         return perform_login(self.request, form.get_user(), redirect_url=self.get_success_url())

@@ -4,6 +4,7 @@ from .api_token import ApiToken, Scope
 from .draft import Draft, Revision
 from .fold import Fold
 from .sample import Listener, Pin, Sample
+from .identity import Identity
 from .saved_filter import SavedFilter
 
-__all__ = ["ApiToken", "Draft", "Fold", "Listener", "Pin", "Revision", "Sample", "SavedFilter", "Scope"]
+__all__ = ["ApiToken", "Draft", "Fold", "Identity", "Listener", "Pin", "Revision", "Sample", "SavedFilter", "Scope"]

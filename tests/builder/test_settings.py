@@ -95,6 +95,8 @@ def test_an_empty_key_file_is_refused_rather_than_replaced(tmp_path, monkeypatch
         ("HOLDFAST_CREDENTIAL_KEYS", "short", "HOLDFAST_CREDENTIAL_KEYS must hold Fernet keys"),
         ("HOLDFAST_TRUSTED_PROXIES", "10.0.0.1/8", "HOLDFAST_TRUSTED_PROXIES must hold addresses or networks"),
         ("HOLDFAST_TIME_ZONE", "Mars/Olympus", "HOLDFAST_TIME_ZONE must be a time zone"),
+        ("HOLDFAST_OIDC_ISSUER", "http://login.example.com", "HOLDFAST_OIDC_ISSUER must look like https://"),
+        ("HOLDFAST_OIDC_ISSUER", "https://login.example.com", "HOLDFAST_OIDC_CLIENT_ID is missing"),
         ("EMAIL_URL", "mail.example.com", "EMAIL_URL must look like smtp"),
         ("EMAIL_URL", "smtp://mail.example.com:port", "EMAIL_URL has a port or a timeout that is no number"),
         ("DATABASE_URL", "mysql://user:hush@host/db", "DATABASE_URL must look like postgresql://"),
