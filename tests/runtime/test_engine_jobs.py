@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth import get_user_model
 
 from runtime import jobs
-from runtime.models import Alert, AuditEntry, Job, OutboxMessage
+from runtime.models import Alert, AuditEntry, Job, Membership, OutboxMessage
 from tests.runtime.engine import eventually
 
 
@@ -17,6 +17,7 @@ def test_a_bulk_requeue_survives_its_worker(engine, monkeypatch):
         engine.ends(run, "failed")
     engine.release("healed")
     user = get_user_model().objects.create_user("ines")
+    Membership.objects.create(user=user, team=version.workflow.team, role="operator")
     jobs.ask("requeue", runs, user=user, key="form")
     eventually(lambda: Job.objects.get().done > 0)
     first.kill()
