@@ -1,8 +1,9 @@
 /* Swaps must not throw away where somebody was: focus and caret return to the element of the same id,
-   and [data-keep-scroll] elements keep their scroll. Works for out-of-band swaps too. */
+   [data-keep-scroll] elements keep their scroll, and [data-keep-open] details stay open. Works for out-of-band swaps too. */
 
 let place = null;
 let scrolls = new Map();
+let opened = [];
 
 document.addEventListener("htmx:beforeSwap", remember);
 document.addEventListener("htmx:oobBeforeSwap", remember);
@@ -15,9 +16,11 @@ export function remember() {
     place = active.id ? { id: active.id, start: active.selectionStart, end: active.selectionEnd } : null;
   for (const element of document.querySelectorAll("[data-keep-scroll][id]"))
     scrolls.set(element.id, [element.scrollLeft, element.scrollTop]);
+  opened = [...document.querySelectorAll("details[data-keep-open][id][open]")].map(element => element.id);
 }
 
 export function restore() {
+  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
   for (const [id, [left, top]] of scrolls) {
     const element = document.getElementById(id);
     if (element) Object.assign(element, { scrollLeft: left, scrollTop: top });

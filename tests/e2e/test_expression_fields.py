@@ -84,6 +84,30 @@ def test_escape_leaves_what_was_typed_and_keeps_the_panel(builder, lead, popup):
     expect(subject).to_have_text("/")
 
 
+def test_a_length_of_time_takes_data_too(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Wait 2 days")
+    box = builder.field("config.for").locator("input")
+    box.fill("")
+    keys = builder.page.keyboard
+    keys.type("/emp")
+    expect(popup.get_by_role("option")).to_have_count(1)
+    keys.press("Enter")
+    keys.type("h")
+    expect(box).to_have_value("{{ trigger.body.employees }}h")
+    with builder.saved():
+        box.blur()
+    assert find(definition(lead), "wait")["config"]["for"] == "{{ trigger.body.employees }}h"
+    box.fill("")
+    keys.type("{{ trigger.body.emp")
+    expect(popup.get_by_role("option").first).to_contain_text("trigger.body.employees")
+    keys.press("Escape")
+    box.fill("")
+    with builder.saved():
+        builder.insert_data("trigger.body.employees")
+    expect(box).to_have_value("{{ trigger.body.employees }}")
+
+
 def test_functions_are_offered_with_their_signature_and_what_they_do(builder, lead, popup):  # noqa: F811
     builder.open(lead.pk)
     builder.select("For each attendee")

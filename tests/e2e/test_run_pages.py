@@ -50,6 +50,24 @@ def test_choosing_a_step_shows_it_and_the_address_remembers(desk, live_server):
     expect(desk.get_by_label("Step: Qualify lead")).to_be_visible()
 
 
+def test_the_canvas_of_a_run_keeps_its_place_while_the_run_goes_on(desk, live_server):
+    run = waiting()
+    desk.goto(f"{live_server.url}/runs/{run.pk}/?view=canvas")
+    expect(desk.locator("#stage.is-placed")).to_be_visible()
+    desk.get_by_role("button", name="Zoom in").click()
+    name, place = desk.locator("#name-intro"), desk.locator("#step-qualify")
+    name.focus()
+    level, before = desk.locator("#zoom-level").inner_text(), place.bounding_box()
+    factories.Wait.objects.filter(run_id=run.pk, kind="approval").update(state="resolved", resolved_at=factories.at(9), outcome={"by": "person"})
+    factories.result(run, APPROVE, 5, 9, output={"approved": True})
+    expect(desk.locator("#step-approve_vip")).to_have_attribute("data-run", "succeeded")
+    assert (desk.locator("#zoom-level").inner_text(), place.bounding_box()) == (level, before)
+    expect(name).to_be_focused()
+    desk.locator("#name-study").click()
+    expect(desk.get_by_label("Step: Send case study")).to_be_visible()
+    assert (desk.locator("#zoom-level").inner_text(), place.bounding_box()) == (level, before)
+
+
 def test_of_two_quick_choices_the_last_is_shown(desk, live_server, complaints):
     run = waiting()
     desk.goto(f"{live_server.url}/runs/{run.pk}/")

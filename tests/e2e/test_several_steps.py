@@ -88,6 +88,37 @@ def test_by_keyboard_steps_are_picked_turned_off_duplicated_moved_and_removed(bu
     expect(builder.page.locator("#selection")).to_be_hidden()
 
 
+def test_all_steps_of_a_lane_are_picked_first_and_those_of_the_flow_next(builder, lead):  # noqa: F811
+    builder.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    builder.open(lead.pk)
+    press = builder.page.keyboard.press
+    builder.name_of("nurture").focus()
+    press("Control+a")
+    builder.said("2 steps picked")
+    press("Control+c")
+    builder.said("Copied 2 steps")
+    with builder.saved():
+        press("Delete")
+    assert find(definition(lead), "hot_lead")["branches"][1]["steps"] == []
+    builder.name_of("each_attendee").focus()
+    with builder.saved():
+        press("Control+v")
+    builder.said("Paste 2 steps")
+    assert ids(definition(lead)["steps"]) == ["qualify", "hot_lead", "each_attendee", "wait", "nurture"]
+    press("Escape")
+    builder.name_of("send_intro").focus()
+    for said in ("2 steps picked", "5 steps picked", "2 steps picked"):
+        press("Control+a")
+        builder.said(said)
+    press("Control+a")
+    with builder.saved():
+        press("Control+x")
+    assert definition(lead)["steps"] == []
+    with builder.saved():
+        press("Control+v")
+    assert ids(definition(lead)["steps"]) == ["qualify", "hot_lead", "each_attendee", "wait", "nurture"]
+
+
 def test_several_steps_are_cut_here_and_pasted_into_another_flow(builder, lead, ines):  # noqa: F811
     other = make_flow(ensure_default_team(ines), "Other", user=ines)
     builder.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -63,7 +63,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
     context = run_context(request, run) | {"oob": True}
     parts = [*PARTS]
     if context["asked"].view:
-        parts = [(part, "runs/_canvas.html" if part == "steps" else name) for part, name in PARTS]
+        parts = [("stage", "runs/_stage.html") if part == "steps" else (part, name) for part, name in PARTS]
     html = "".join(marked(part, render_to_string(name, context, request)) for part, name in parts)
     response = HttpResponse(html, headers={"ETag": etag})
     if not context["live"]:

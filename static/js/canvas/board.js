@@ -23,7 +23,11 @@ export function announce(text) {
 
 export { fragment } from "hf/fragment";
 
-/* Put out-of-band parts of an answer in their places. */
+/* Put out-of-band parts of an answer in their places. What lies over the cards, and where they stand, is put right by whoever
+   hears of it. */
 export function swapParts(html) {
-  if (html) htmx.swap(document.body, html, { swapStyle: "none" });
+  if (!html) return;
+  document.dispatchEvent(new CustomEvent("canvas:swapping"));
+  htmx.swap(document.body, html, { swapStyle: "none" });
+  document.dispatchEvent(new CustomEvent("canvas:swapped"));
 }

@@ -1,10 +1,10 @@
-/* Where the caret stands in a field: in an .expr the text node around it, in a text area its whole text. */
+/* Where the caret stands in a field: in an .expr the text node around it, in a text area or input its whole text. */
 
 const HIGHLIGHTED = "hf-code";
 
 /* {text, at, node | area, rect()}: `at` counts in `text`. Nothing while something is selected, or outside such a field. */
 export function caretIn(field) {
-  return field.matches("textarea") ? inArea(field) : inEditor(field);
+  return field.matches("textarea, input") ? inArea(field) : inEditor(field);
 }
 
 function inArea(area) {

@@ -1,5 +1,5 @@
 /* The draft moved on without this page: what is shown becomes what stands, in place. */
-import { announce, board, revision, url } from "hf/canvas/board";
+import { announce, board, cards, current, focusCard, revision, url } from "hf/canvas/board";
 import { panelNow, takeAnswer } from "hf/canvas/answers";
 
 export async function catchUp() {
@@ -11,7 +11,10 @@ export async function catchUp() {
 
 document.addEventListener("draft:caught_up", ({ detail }) => {
   board().dataset.revision = detail.revision;
-  document.getElementById("moved-slot").replaceChildren();
+  const notice = document.getElementById("moved-slot");
+  const asked = notice.contains(document.activeElement);
+  notice.replaceChildren();
+  if (asked) focusCard(current() || cards()[0]?.dataset.step);
   announce(detail.announce);
 });
 

@@ -3,11 +3,13 @@ import { renew } from "hf/canvas/renew";
 
 class Seg extends HTMLElement {
   connectedCallback() {
-    this.addEventListener("click", event => {
-      const button = event.target.closest("button");
-      if (button && !button.disabled) this.choose(button);
-    });
+    this.addEventListener("click", this.#click);
   }
+
+  #click = event => {
+    const button = event.target.closest("button");
+    if (button && !button.disabled) this.choose(button);
+  };
 
   choose(button) {
     for (const other of this.querySelectorAll("button")) other.setAttribute("aria-pressed", other === button);
@@ -20,13 +22,15 @@ class Seg extends HTMLElement {
 /* Showing the other way changes nothing; only typing there does. It is rendered anew, so that it shows what is saved. */
 class Modes extends HTMLElement {
   connectedCallback() {
-    this.addEventListener("click", async event => {
-      const button = event.target.closest(".modes__seg button");
-      if (!button || button.disabled) return;
-      const place = await renew(this.closest("[data-field]"));
-      place?.querySelector("hf-modes").show(button.value);
-    });
+    this.addEventListener("click", this.#click);
   }
+
+  #click = async event => {
+    const button = event.target.closest(".modes__seg button");
+    if (!button || button.disabled) return;
+    const place = await renew(this.closest("[data-field]"));
+    place?.querySelector("hf-modes").show(button.value);
+  };
 
   show(mode) {
     this.querySelector("input[name=mode]").value = mode;

@@ -26,7 +26,7 @@ document.addEventListener("focusout", event => fieldOf(event.target) === field &
 document.addEventListener("selectionchange", () => isOpen() && caretMoved() && close());
 document.addEventListener("scroll", event => isOpen() && !popup().contains(event.target) && place(), { capture: true, passive: true });
 
-const fieldOf = target => target.closest?.("#panel .expr, #panel textarea[name=expression], #panel textarea[name=text]") ?? null;
+const fieldOf = target => target.closest?.("#panel .expr, #panel textarea[name=expression], #panel textarea[name=text], #panel input[data-template]") ?? null;
 
 async function loadFunctions() {
   const answer = await fragment(document.getElementById("complete").dataset.url).catch(() => "");
@@ -163,11 +163,11 @@ function putPill(host, caret, from, path) {
 /* As if typed, so that the browser's own undo knows it. */
 function write(target, text) {
   target.focus();
-  if (!document.execCommand("insertText", false, text) && target.matches("textarea")) target.setRangeText(text, target.selectionStart, target.selectionEnd, "end");
+  if (!document.execCommand("insertText", false, text) && target.matches("textarea, input")) target.setRangeText(text, target.selectionStart, target.selectionEnd, "end");
 }
 
 /* Into the brackets of a function. */
 function moveBack(target, by) {
-  if (target.matches("textarea")) target.setSelectionRange(target.selectionStart - by, target.selectionStart - by);
+  if (target.matches("textarea, input")) target.setSelectionRange(target.selectionStart - by, target.selectionStart - by);
   else for (let n = 0; n < by; n++) getSelection().modify("move", "backward", "character");
 }

@@ -3,10 +3,11 @@ import { braced } from "hf/canvas/template";
 
 let field = null;
 let range = null;
+const folds = new Map(); // what a person folded or unfolded, by path: panels are renewed, and show the same tree
 
-/* The field that was typed in last: an <hf-expr>, or a text area that takes code. */
+/* The field that was typed in last: an <hf-expr>, a text area that takes code, or an input that takes templates too. */
 document.addEventListener("focusin", event => {
-  const found = event.target.closest?.("#panel hf-expr, #panel textarea");
+  const found = event.target.closest?.("#panel hf-expr, #panel textarea, #panel input[data-template]");
   if (found) field = found;
 });
 document.addEventListener("selectionchange", () => {
@@ -17,7 +18,7 @@ document.addEventListener("selectionchange", () => {
 export function insert(path) {
   const target = field?.isConnected ? field : document.querySelector("#panel hf-expr");
   if (!target) return;
-  if (target.matches("textarea")) return insertCode(target, path);
+  if (target.matches("textarea, input")) return insertCode(target, path);
   if (range && target.contains(range.startContainer)) {
     target.editor.focus();
     getSelection().removeAllRanges();
@@ -40,6 +41,10 @@ class Data extends HTMLElement {
     this.addEventListener("dragstart", this.#drag);
     const first = this.querySelector(".tree__row");
     if (first) first.tabIndex = 0;
+    for (const node of this.querySelectorAll(".tree__node[aria-expanded]")) {
+      const open = folds.get(pathOf(node));
+      if (open) node.setAttribute("aria-expanded", open);
+    }
     const data = this.closest(".data");
     data.querySelector("[data-data-find]").addEventListener("click", () => this.#toggleSearch(data));
     data.querySelector("[data-data-search]").addEventListener("input", event => this.#filter(event.target.value.trim().toLowerCase()));
@@ -98,8 +103,12 @@ class Data extends HTMLElement {
 }
 
 function fold(node) {
-  node.setAttribute("aria-expanded", node.getAttribute("aria-expanded") !== "true");
+  const open = String(node.getAttribute("aria-expanded") !== "true");
+  node.setAttribute("aria-expanded", open);
+  folds.set(pathOf(node), open);
 }
+
+const pathOf = node => node.querySelector(".tree__row").dataset.path;
 
 function walk(row) {
   if (!row) return;

@@ -7,6 +7,19 @@ document.addEventListener("change", event => {
   if (place && !readonly() && event.target.name) sendField(place);
 });
 
+/* A field in which somebody types while the panel is renewed stays what it is, caret and all. */
+let typedIn = null;
+
+document.addEventListener("input", event => (typedIn = event.target.closest?.("#panel [data-field]") ?? null));
+document.addEventListener("change", () => (typedIn = null));
+document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
+  if (target.id !== "panel" || !typedIn?.contains(document.activeElement)) return;
+  const fresh = fragment.querySelector(`[data-field="${CSS.escape(typedIn.dataset.field)}"]`);
+  if (!fresh) return;
+  fresh.id = typedIn.id ||= "typed-in";
+  fresh.setAttribute("hx-preserve", "");
+});
+
 export function sendField(place) {
   const owner = document.getElementById("panel").dataset.owner;
   clearRefusal(place);

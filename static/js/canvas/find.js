@@ -9,6 +9,8 @@ const TYPED = 120;
 let before = null;
 let timer = null;
 
+let looking = null;
+
 const box = () => document.getElementById("find");
 const input = () => document.getElementById("find-input");
 const list = () => document.getElementById("find-list");
@@ -45,6 +47,19 @@ function select(hit) {
   if (card(hit.dataset.step)) view().show(card(hit.dataset.step));
 }
 
+/* Enter may be pressed before what was typed has been looked for. */
+async function takeMarked() {
+  if (timer) await lookNow();
+  await looking;
+  take(marked(hits()));
+}
+
+function lookNow() {
+  clearTimeout(timer);
+  timer = null;
+  return (looking = look());
+}
+
 function take(hit) {
   if (!hit) return;
   close({ back: false });
@@ -63,7 +78,7 @@ document.addEventListener("keydown", event => {
 
 function walk(event) {
   if (event.key === "ArrowDown" || event.key === "ArrowUp") select(neighbour(hits(), event.key));
-  else if (event.key === "Enter") take(marked(hits()));
+  else if (event.key === "Enter") takeMarked();
   else if (event.key === "Escape") close();
   else return;
   event.preventDefault();
@@ -73,7 +88,7 @@ function walk(event) {
 document.addEventListener("input", event => {
   if (event.target !== input()) return;
   clearTimeout(timer);
-  timer = setTimeout(look, TYPED);
+  timer = setTimeout(lookNow, TYPED);
 });
 
 document.addEventListener("click", event => {

@@ -90,7 +90,7 @@ document.addEventListener("contextmenu", event => {
 document.addEventListener("keydown", event => {
   if (!menu()?.matches(":popover-open")) return;
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (event.key === "Escape") opener?.focus({ preventScroll: true });
+  if (event.key === "Escape") (opener?.isConnected ? opener : card(step)?.querySelector("[data-menu]"))?.focus({ preventScroll: true });
   if (!by) return;
   event.preventDefault();
   event.stopPropagation();

@@ -1,5 +1,6 @@
 /* Opening, closing and renewing the panel. The canvas keeps its place and its focus. */
 import { announce, board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
+import { settled } from "hf/canvas/edits";
 import { reveal } from "hf/canvas/folding";
 import { showCard } from "hf/canvas/view";
 import { select } from "hf/tabs";
@@ -14,6 +15,8 @@ export async function open(step, { tab = panel().dataset.tab || "setup", field =
   const query = step ? `step=${encodeURIComponent(step)}&tab=${tab}` : "settings";
   const mine = ++wanted;
   reveal(step);
+  await settled(); // else the answer to an edit of the step that was open would come over this one
+  if (mine !== wanted) return;
   const html = await fragment(`${url("panel/")}?${query}`).catch(() => "");
   if (mine !== wanted || !html) return;
   htmx.swap("#panel", html, { swapStyle: "outerHTML" });
@@ -116,9 +119,11 @@ document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.op && detail.op !== "configure" && detail.focus) focusCard(detail.focus);
 });
 
-document.addEventListener("draft:caught_up", ({ detail }) => (detail.panel_gone ? close() : isOpen() && mark(panel().dataset.owner)));
+document.addEventListener("draft:caught_up", ({ detail }) => detail.panel_gone && close());
+document.addEventListener("canvas:swapped", () => isOpen() && mark(panel().dataset.owner));
 
 if (panel() && isOpen()) {
   reveal(panel().dataset.owner);
   mark(panel().dataset.owner);
+  requestAnimationFrame(() => showCard(panel().dataset.owner));
 }

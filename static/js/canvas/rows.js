@@ -4,18 +4,20 @@ export const changed = element => element.dispatchEvent(new Event("change", { bu
 
 class Rows extends HTMLElement {
   connectedCallback() {
-    this.addEventListener("click", event => {
-      if (event.target.closest("[data-add-row]")) this.add();
-      const remove = event.target.closest("[data-remove-row]");
-      if (remove) this.remove(remove.closest("[data-row]"));
-    });
-    this.addEventListener("change", event => {
-      if (event.target.name === "type") event.target.closest("[data-row]").dataset.type = event.target.value;
-    });
-    this.addEventListener("keydown", event => {
-      if (event.key === "Enter" && !event.shiftKey && event.target.matches("input, .expr")) this.#next(event);
-    });
+    this.addEventListener("click", this.#click);
+    this.addEventListener("change", this.#type);
+    this.addEventListener("keydown", this.#next);
   }
+
+  #click = event => {
+    if (event.target.closest("[data-add-row]")) this.add();
+    const remove = event.target.closest("[data-remove-row]");
+    if (remove) this.remove(remove.closest("[data-row]"));
+  };
+
+  #type = event => {
+    if (event.target.name === "type") event.target.closest("[data-row]").dataset.type = event.target.value;
+  };
 
   add(after = null) {
     const row = this.querySelector(":scope > template").content.firstElementChild.cloneNode(true);
@@ -34,13 +36,14 @@ class Rows extends HTMLElement {
   }
 
   /* Enter in the last row begins another. */
-  #next(event) {
+  #next = event => {
+    if (event.key !== "Enter" || event.shiftKey || !event.target.matches("input, .expr")) return;
     const rows = [...this.querySelectorAll(":scope > [data-row]")];
     if (event.target.closest("[data-row]") !== rows.at(-1)) return;
     event.preventDefault();
     event.target.blur();
     this.add();
-  }
+  };
 }
 
 const focusFirst = row => row.querySelector("input:not([type=hidden]), .expr, select")?.focus();

@@ -1,5 +1,5 @@
-/* Several steps at once: Shift+click and Shift+arrows pick them, Ctrl+A picks all, Esc lets them go. What acts on a picked
-   step acts on all that are picked. */
+/* Several steps at once: Shift+click and Shift+arrows pick them, Ctrl+A picks those of a lane and then all, Esc lets them go.
+   What acts on a picked step, or on one inside it, acts on all that are picked. */
 import { announce, card, cards, current, isTrigger, nameOf } from "hf/canvas/board";
 import { isTyping } from "hf/keyboard";
 
@@ -10,8 +10,16 @@ let anchor = "";
 export function chosen(step = current()) {
   const all = cards().map(one => one.dataset.step).filter(id => picked.has(id));
   const free = !step || document.activeElement === document.body;
-  return picked.has(step) || (free && all.length) ? all : step && !isTrigger(step) ? [step] : [];
+  return isPicked(step) || (free && all.length) ? all : step && !isTrigger(step) ? [step] : [];
 }
+
+/* By itself, or with a step that it stands in. */
+function isPicked(step) {
+  for (let node = nodeOf(step); node; node = node.parentElement.closest(".node")) if (picked.has(node.id.slice(5))) return true;
+  return false;
+}
+
+const nodeOf = id => document.getElementById(`node-${id}`);
 
 /* What an operation says of them. */
 export const about = ids => (ids.length === 1 ? { step: ids[0] } : { steps: ids });
@@ -29,8 +37,8 @@ export function pick(ids) {
 export function pickTo(id) {
   if (!card(id) || isTrigger(id)) return;
   if (!picked.size) begin(id);
-  const from = document.getElementById(`node-${anchor}`);
-  const to = document.getElementById(`node-${id}`);
+  const from = nodeOf(anchor);
+  const to = nodeOf(id);
   if (from && from !== to && from.parentElement === to.parentElement && !picked.has(id)) between(from, to).forEach(one => picked.add(one));
   else if (picked.has(id) && picked.size > 1) picked.delete(id);
   else picked.add(id);
@@ -57,9 +65,21 @@ function begin(id) {
 }
 
 function between(from, to) {
-  const nodes = [...from.parentElement.children];
-  const ends = [nodes.indexOf(from), nodes.indexOf(to)].sort((a, b) => a - b);
-  return nodes.slice(ends[0], ends[1] + 1).filter(node => node.id.startsWith("node-")).map(node => node.id.slice(5)).filter(id => card(id));
+  const ids = idsIn(from.parentElement);
+  const ends = [ids.indexOf(from.id.slice(5)), ids.indexOf(to.id.slice(5))].sort((a, b) => a - b);
+  return ids.slice(ends[0], ends[1] + 1);
+}
+
+/* The steps of one lane, in its order. */
+const idsIn = lane => [...lane.children].map(node => node.id.replace(/^node-/, "")).filter(id => card(id) && !isTrigger(id));
+
+/* Of the lane where one stands; once more, and it is the whole flow. */
+function pickAll() {
+  const lane = nodeOf(current())?.parentElement;
+  const own = lane ? idsIn(lane) : [];
+  const done = own.length === picked.size && own.every(id => picked.has(id));
+  pick(own.length && !done ? own : idsIn(document.getElementById("flow")));
+  announce(words());
 }
 
 const words = () => `${picked.size} step${picked.size === 1 ? "" : "s"} picked`;
@@ -68,7 +88,7 @@ const words = () => `${picked.size} step${picked.size === 1 ? "" : "s"} picked`;
 function show() {
   for (const id of [...picked]) if (!card(id)) picked.delete(id);
   for (const one of cards()) {
-    const on = picked.has(one.dataset.step);
+    const on = isPicked(one.dataset.step);
     one.classList.toggle("is-picked", on);
     const name = one.querySelector(".step__name");
     if (on) name.setAttribute("aria-description", "picked");
@@ -104,16 +124,12 @@ document.addEventListener("keydown", event => {
   if (event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open], :popover-open")) return;
   if (event.key === "Escape" && picked.size && !document.getElementById("picker")) letGo();
   else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "a") {
-    pick(cards().map(one => one.dataset.step).filter(id => !isTrigger(id) && outermost(id)));
-    announce(words());
+    pickAll();
   } else return;
   event.preventDefault();
 });
 
-const outermost = id => document.getElementById(`node-${id}`).parentElement.id === "flow";
-
 document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.picked?.length > 1) pick(detail.picked);
-  else if (picked.size) show();
 });
-document.addEventListener("draft:caught_up", () => picked.size && show());
+document.addEventListener("canvas:swapped", () => picked.size && show());

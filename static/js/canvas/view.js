@@ -1,18 +1,28 @@
-/* <hf-canvas>: pan and zoom as one transform of the stage. Fit is the default and holds until somebody moves the view. */
+/* <hf-canvas>: pan and zoom as one transform of the stage. Fit is the default and holds until somebody moves the view or
+   edits the flow; from then on what is seen stays where it is, also over a reload. */
 import { card } from "hf/canvas/board";
 
 const LEAST = 0.4;
 const MOST = 1.5;
 const STEP = 0.1;
 const MARGIN = 8;
+const BELOW = 64; // for the + under a card
+
+/* Where the canvases of this page were moved to, for those that take their place. */
+const KEPT = `canvases of ${location.pathname}`;
+const views = JSON.parse(sessionStorage.getItem(KEPT) ?? "{}");
+addEventListener("pagehide", () => sessionStorage.setItem(KEPT, JSON.stringify(views)));
 
 class Canvas extends HTMLElement {
   #x = 0;
   #y = 0;
   #z = 1;
   #fitted = true;
+  #free = false; // moved by hand
   #pointers = new Map();
   #pinch = 0;
+  #width = 0;
+  #stood = [];
 
   connectedCallback() {
     this.addEventListener("wheel", this.#wheel, { passive: false });
@@ -23,8 +33,12 @@ class Canvas extends HTMLElement {
     this.addEventListener("click", this.#button);
     this.addEventListener("scroll", this.#scrolled);
     this.addEventListener("focusin", event => this.show(event.target));
+    for (const [event, act] of this.#heard) document.addEventListener(event, act);
     this.#begin();
-    for (const moved of ["draft:saved", "draft:caught_up", "canvas:resized"]) document.addEventListener(moved, () => this.#fitted && this.fit());
+  }
+
+  disconnectedCallback() {
+    for (const [event, act] of this.#heard) document.removeEventListener(event, act);
   }
 
   get stage() { return this.querySelector(".canvas__stage"); }
@@ -38,6 +52,7 @@ class Canvas extends HTMLElement {
     if (width * this.#z > this.clientWidth) this.#x = this.#beginning(width);
     this.#y = 0;
     this.#fitted = true;
+    this.#free = false;
     this.#apply();
   }
 
@@ -47,9 +62,44 @@ class Canvas extends HTMLElement {
       addEventListener("pointerup", () => setTimeout(() => this.#begin()), { once: true });
       return;
     }
-    new ResizeObserver(() => this.#fitted && this.fit()).observe(this);
-    this.fit();
+    this.#width = this.clientWidth;
+    new ResizeObserver(this.#resized).observe(this);
+    const kept = views[this.getAttribute("aria-label")];
+    if (!kept) return this.fit();
+    this.#moveTo(...kept);
   }
+
+  /* The panel opens beside it, or closes: what nobody has moved stays in the middle. */
+  #resized = () => {
+    const by = this.clientWidth - this.#width;
+    this.#width = this.clientWidth;
+    if (this.#fitted) this.fit();
+    else if (!this.#free && by) this.#shift(by / 2, 0);
+  };
+
+  /* The cards that are seen, from the top, before something is swapped; afterwards the first of them that was not itself
+     moved is where it was. */
+  #remember = () => {
+    const frame = this.getBoundingClientRect();
+    this.#stood = [...this.stage.querySelectorAll(".step[data-step]")]
+      .map(one => [one.dataset.step, one.getBoundingClientRect()])
+      .filter(([, box]) => box.width && box.bottom > frame.top && box.top < frame.bottom && box.right > frame.left && box.left < frame.right);
+  };
+
+  #stay = ({ detail }) => {
+    const moved = [detail.focus, ...(detail.picked ?? [])];
+    for (const [step, was] of this.#stood.splice(0)) {
+      const now = !moved.includes(step) && card(step)?.getBoundingClientRect();
+      if (now && now.width) return this.#shift(was.left - now.left, was.top - now.top);
+    }
+  };
+
+  #heard = Object.entries({
+    "canvas:swapping": this.#remember,
+    "draft:saved": this.#stay,
+    "draft:caught_up": this.#stay,
+    "canvas:resized": () => this.#fitted && this.fit(),
+  });
 
   /* Too wide even at the least scale: begin where the first card is in the middle. */
   #beginning(width) {
@@ -60,14 +110,20 @@ class Canvas extends HTMLElement {
     const { clientWidth, clientHeight } = this;
     const [px, py] = at ?? [clientWidth / 2, clientHeight / 3];
     const next = clamp(Math.round((this.#z + by) * 100) / 100);
-    this.#x = px - ((px - this.#x) * next) / this.#z;
-    this.#y = py - ((py - this.#y) * next) / this.#z;
-    this.#z = next;
-    this.#fitted = false;
-    this.#apply();
+    this.#moveTo(px - ((px - this.#x) * next) / this.#z, py - ((py - this.#y) * next) / this.#z, next);
   }
 
   pan(dx, dy) {
+    this.#moveTo(this.#x + dx, this.#y + dy, this.#z);
+  }
+
+  #moveTo(x, y, z) {
+    [this.#x, this.#y, this.#z] = [x, y, z];
+    this.#free = true;
+    this.#shift(0, 0);
+  }
+
+  #shift(dx, dy) {
     this.#x += dx;
     this.#y += dy;
     this.#fitted = false;
@@ -80,7 +136,7 @@ class Canvas extends HTMLElement {
     const box = (element.closest(".step") ?? element).getBoundingClientRect();
     const frame = this.getBoundingClientRect();
     const dx = short(box.left, box.right, frame.left + MARGIN, frame.right - MARGIN);
-    const dy = short(box.top, box.bottom, frame.top + MARGIN, frame.bottom - MARGIN);
+    const dy = short(box.top, box.bottom, frame.top + MARGIN, frame.bottom - BELOW * this.#z);
     if (dx || dy) this.pan(dx, dy);
   }
 
@@ -90,6 +146,7 @@ class Canvas extends HTMLElement {
     style.setProperty("--y", `${Math.round(this.#y)}px`);
     style.setProperty("--z", this.#z);
     this.stage.classList.add("is-placed");
+    views[this.getAttribute("aria-label")] = this.#fitted ? null : [this.#x, this.#y, this.#z];
     const level = this.querySelector(".zoom output");
     if (level) level.textContent = `${Math.round(this.#z * 100)}%`;
   }
@@ -117,11 +174,11 @@ class Canvas extends HTMLElement {
 
   #drag = event => {
     const from = this.#pointers.get(event.pointerId);
-    if (!from) return;
+    if (!from || document.documentElement.classList.contains("is-dragging-step")) return;
     const to = this.#point(event);
     const moved = Math.hypot(to[0] - from[0], to[1] - from[1]);
     if (!this.hasPointerCapture(event.pointerId)) {
-      if (moved < 4) return;
+      if (moved < (event.pointerType === "touch" ? 8 : 4)) return;
       this.setPointerCapture(event.pointerId);
       this.classList.add("is-panning");
     }
