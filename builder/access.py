@@ -148,6 +148,7 @@ VIEWS: dict[str, Rule] = {
     "flow_versions": VIEWER,
     "flow_version": VIEWER,
     "flow_compare": VIEWER,
+    "flow_replay": BUILDER,
     "examples": VIEWER,
     "flow_new": BUILDER,
     "flow_import": BUILDER,

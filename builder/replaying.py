@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.definition import find
-from runtime.models import Run
+from runtime.models import Run, Workflow
 from runtime.paths import step_of
 from runtime.replay import EVALUATED, Evaluated, Key, Walked, remembered, replayed
 from runtime.steps import step_types
@@ -17,6 +17,12 @@ from .diff import differences
 LANE, OUTPUT, INPUT, FAILS, NEW, GONE, UNKNOWN, END, TITLE = (
     "lane", "output", "input", "failure", "new step", "step not reached", "nothing remembered", "end", "title",
 )  # fmt: skip
+
+WORDS = {
+    LANE: "takes another lane", OUTPUT: "gives something else", INPUT: "is given something else", FAILS: "ends otherwise",
+    NEW: "is new", GONE: "is not reached", UNKNOWN: "is new, and what comes after it cannot be told", END: "ends otherwise",
+    TITLE: "is called otherwise",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,18 @@ class Difference:
     field: str
     was: Any
     now: Any
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.what]
+
+
+def finished(workflow: Workflow, number: int, most: int, *, upto: int = 0, only: list[int] | None = None) -> list[int]:
+    """Finished runs of a version, the newest first; none newer than `upto`, and of some only those."""
+    found = Run.objects.filter(workflow=workflow, version__number=number).exclude(ended_at=None)
+    found = found.filter(pk__lte=upto) if upto else found
+    found = found.filter(pk__in=only) if only else found
+    return list(found.order_by("-pk").values_list("pk", flat=True)[:most])
 
 
 def compared(run: Run, definition: dict[str, Any]) -> list[Difference]:

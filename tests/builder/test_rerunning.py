@@ -188,6 +188,37 @@ def test_runs_of_a_version_are_replayed_on_the_draft(run, version):
     assert "Nothing found" in out.getvalue()
 
 
+def test_the_page_replays_in_turns_and_tells_each_difference(run, version, client, monkeypatch):
+    monkeypatch.setattr("builder.views.replaying.TURN_SECONDS", 0)
+    plain = factories.run(version, state="failed", trigger_key="order", title="", input={"body": {}}, error={"message": "Cannot."})
+    drafts.load(version.workflow)
+    edited(version, price={"values": {"cents": "{{ trigger.body.price }}"}})
+    address, before = reverse("flow_replay", args=[version.workflow_id]), Run.objects.count()
+    client.force_login(factories.user("builder"))
+    page = client.get(address)
+    asked = page.context["next"]
+    assert f"0 of 2 runs of v{version.number} on Draft" in page.content.decode() and f"upto={plain.pk}&" in asked
+    turns = []
+    while asked:
+        factories.run(version, state="succeeded")  # what ends meanwhile is not among those that were meant
+        turns.append(client.get(address + asked))
+        asked = turns[-1].context["next"]
+    assert [turn.context["done"] for turn in turns] == [1, 2] and turns[-1].context["total"] == 2
+    told = turns[-1].content.decode()
+    assert f"Run {run.pk}" in told and "takes another lane" in told and "is not reached" in told
+    assert 'hx-swap-oob="true"' in told and "would go another way" in told and 'hx-trigger="load"' not in told
+    assert f'href="/runs/{run.pk}/?step=dear/yes/book"' in told
+    assert Run.objects.count() == before + 2, "nothing but what this test made"
+    edited(version, price={"values": {"cents": "7"}})
+    assert "has changed since this began" in client.get(address + page.context["next"]).content.decode()
+    edited(version, book={"url": 5})
+    assert "cannot be run yet" in client.get(address).content.decode()
+    for wrong in ("?of=9", "?to=x", "?most=21"):
+        assert client.get(address + wrong).status_code == 404
+    client.force_login(factories.user("viewer"))
+    assert client.get(address).status_code == 403
+
+
 def test_a_run_that_a_rejection_ended_ends_there_again_and_one_that_a_person_ended_goes_no_further():
     steps = [
         {"id": "ask", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "Well?"}},

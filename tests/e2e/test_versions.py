@@ -7,11 +7,38 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from builder import drafts
 from runtime.definition import find
 from runtime.models import Workflow
+from tests.builder import factories
 from tests.e2e.flows import barriers, builder, complaints, definition, ines, lead  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_a_draft_is_tried_on_finished_runs_before_it_is_published(builder, lead, ines, complaints):  # noqa: F811
+    page = builder.page
+    builder.open(lead.pk)
+    builder.publish()
+    version = Workflow.objects.get(pk=lead.pk).live_version
+    body = {"email": "priya@halden.example", "employees": 480, "message": "A demo, please", "attendees": []}
+    runs = [factories.run(version, state="succeeded", title=f"Lead {number}", input={"body": body}) for number in (1, 2)]
+    factories.result(runs[0], "qualify", 0, 1, output={"label": "hot", "score": 0.9, "reason": "A demo"})
+    changed = definition(lead)
+    find(changed, "hot_lead")["branches"][0]["when"] = "false"
+    drafts.save(lead, changed, revision=None, user=ines, label="Nothing is hot")
+    builder.open(lead.pk)
+    page.get_by_role("button", name="Publish v2").click()
+    page.get_by_role("dialog").get_by_role("link", name="Try the draft on finished runs").click()
+    expect(page.get_by_role("status").filter(has_text="2 of 2 runs of v1 on Draft")).to_be_visible()
+    told = page.get_by_role("list", name="Runs that would go another way").get_by_role("listitem").filter(has_text="Lead 1")
+    expect(told.first).to_contain_text("Hot lead? takes another lane")
+    for theme, width in (("light", 1440), ("dark", 390)):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert barriers(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    complaints[:] = [one for one in complaints if "inline style" not in one and "404" not in one]  # axe's own styles
 
 
 def test_a_flow_is_published_compared_restored_and_taken_offline(builder, lead, complaints):  # noqa: F811

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from builder import comparing
 from builder.commandline import OperatorCommand, flow_of
-from builder.replaying import compared
+from builder.replaying import compared, finished
 from runtime.definition import DefinitionError, require
 from runtime.models import Run, Workflow
 from runtime.plan import PlanError
@@ -44,10 +44,7 @@ class Command(OperatorCommand):
             require(other.definition)
         except DefinitionError as wrong:
             raise CommandError(f"{other.title} cannot be run: {wrong}", returncode=2) from None
-        found = Run.objects.filter(workflow=workflow, version__number=int(taken.key)).exclude(ended_at=None)
-        if runs:
-            found = found.filter(pk__in=runs)
-        meant = list(found.order_by("-pk").values_list("pk", flat=True)[: max(1, limit)])
+        meant = finished(workflow, int(taken.key), max(1, limit), only=runs)
         if not meant:
             raise CommandError(f"There is no finished run of {taken.title} to replay.", returncode=2)
         self.differing = 0
