@@ -3,6 +3,7 @@ recovery codes and sessions; what it must not store in the clear, or count per p
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,8 +20,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from runtime.credentials import decrypted, encrypted
-from runtime.limits import admitted
+from runtime.limits import admitted, caller
 
+SIGN_INS_PER_MINUTE = 60
+"""From one caller's address, whoever they say they are: an office may sit behind one, and each costs a tenth of a second."""
 CODES_PER_MINUTE = 5
 PASSWORDS_PER_MINUTE = 5
 SECRETS = ("secret", "seed")
@@ -34,6 +37,14 @@ class LoginView(views.LoginView):
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         return super().get_context_data(**more) | {"provider": urlsplit(settings.HOLDFAST_OIDC_ISSUER).hostname}
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """django-axes counts the failures of a name from an address; this, one password tried with every name."""
+        wait = admitted(f"sign in:{caller(request.META.get('REMOTE_ADDR', ''))}", SIGN_INS_PER_MINUTE)
+        if not wait:
+            return super().post(request, *args, **kwargs)
+        context = self.get_context_data(form=self.form_class(request), refused="Too many attempts. Wait a minute.")
+        return self.render_to_response(context, status=429, headers={"Retry-After": str(math.ceil(wait))})
 
     def form_valid(self, form: Any) -> HttpResponse:
         return perform_login(self.request, form.get_user(), redirect_url=self.get_success_url())

@@ -86,6 +86,19 @@ def test_without_an_authenticator_the_password_is_enough(person):
     assert is_in(client)
 
 
+def test_one_password_is_not_tried_with_every_name(person, monkeypatch):
+    monkeypatch.setattr("builder.signin.SIGN_INS_PER_MINUTE", 3)
+    page = reverse("login")
+    codes = [Client().post(page, {"username": f"name{n}", "password": "Winter2026"}).status_code for n in range(3)]
+    client = Client()
+    late = with_password(client)
+    assert codes == [200, 200, 200] and late.status_code == 429 and int(late["Retry-After"]) > 0
+    assert "Too many attempts" in late.content.decode() and not is_in(client)
+    elsewhere = Client(REMOTE_ADDR="192.0.2.9")
+    with_password(elsewhere)
+    assert is_in(elsewhere)
+
+
 def test_with_one_nobody_is_in_before_the_code(person, secret):
     client = Client()
     assert with_password(client)["Location"] == reverse("mfa_authenticate")
