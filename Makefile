@@ -16,7 +16,7 @@ INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compil
 # Python keeps what it compiled, whatever the environment says: else every process that starts compiles all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test fuzz bench bench-ui peers bench-packages screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
+.PHONY: up test fuzz bench bench-ui bench-abuse peers bench-packages screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -31,6 +31,10 @@ bench: test-packages $(if $(PEERS),peers)
 # Not a test either: the builder with flows of 20, 100 and 500 steps, in a real browser.
 bench-ui: test-packages browser
 	@$(RUN) -m tests.bench.ui $(ARGS)
+
+# Nor this: slow clients, floods, huge bodies and many open links, and what others feel of them. ARGS="--seconds 60".
+bench-abuse: test-packages
+	@$(RUN) -m tests.bench.abuse $(ARGS)
 
 # OUT names the folder, .screenshots otherwise; ARGS=--readme renews the README's two pictures.
 screenshots: test-packages browser
@@ -92,10 +96,10 @@ fuzz: test-packages
 sbom:
 	@$(PYTHON) tests/sbom.py
 
-# Known vulnerabilities of what is installed, asked of the package index.
+# Known vulnerabilities of what is installed, asked of the package index. What it could not be asked of is no clean bill.
 audit:
 	@test -x .venv-lock/bin/pip-audit || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-audit; }
-	@.venv-lock/bin/pip-audit --requirement requirements.txt --require-hashes --disable-pip
+	@.venv-lock/bin/pip-audit --requirement requirements.txt --require-hashes --disable-pip --strict
 
 clean:
 	rm -rf $(VENV) .venv-lock .bench .pytest_cache .hypothesis
