@@ -163,7 +163,7 @@ def _next(
     if flow.live_version is None:
         return "Not published", "", None, ""
     if flow.paused:
-        return "Paused", "takes no new runs", None, ""
+        return "Paused", flow.paused_why or "takes no new runs", None, ""
     due = [trigger for trigger in triggers if trigger.next_at]
     if due:
         soonest = min(due, key=lambda trigger: trigger.next_at)

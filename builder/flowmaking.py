@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from runtime.audit import record
 from runtime.models import Team, Trigger, Workflow
+from runtime.pausing import LONGEST_WHY
 
 from . import drafts
 
@@ -63,10 +64,11 @@ def keep_runs(workflow: Workflow, days: int | None, *, user: Any) -> bool:
 
 
 @transaction.atomic
-def pause_flow(workflow: Workflow, paused: bool, *, user: Any) -> bool:
+def pause_flow(workflow: Workflow, paused: bool, *, user: Any, why: str = "") -> bool:
     """A paused flow takes no new runs. Whether anything changed."""
-    changed = Workflow.objects.filter(pk=workflow.pk).exclude(paused=paused).update(paused=paused)
+    why = why[:LONGEST_WHY] if paused else ""
+    changed = Workflow.objects.filter(pk=workflow.pk).exclude(paused=paused).update(paused=paused, paused_why=why)
     if changed:
-        action = "pause" if paused else "unpause"
-        record(action, f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id)
+        action, detail = "pause" if paused else "unpause", {"why": why} if why else {}
+        record(action, f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id, detail=detail)
     return bool(changed)

@@ -122,7 +122,7 @@ def flow_pause(request: HttpRequest, pk: int) -> HttpResponse:
     """The other way round: a paused flow takes new runs again."""
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     paused = not workflow.paused
-    pause_flow(workflow, paused, user=request.user)
+    pause_flow(workflow, paused, user=request.user, why=storable_text(request.POST.get("why", "")).strip())
     messages.success(request, f"{workflow.name} takes {'no ' if paused else ''}new runs{'' if paused else ' again'}")
     return redirect("flow", pk=pk)
 

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from builder import operations, waitboard
 from builder.live import digest
 from runtime import acts, jobs, pausing
+from runtime.jsonvalues import storable_text
 
 AT_ONCE = 100
 
@@ -73,7 +74,7 @@ def pause_all(request: HttpRequest) -> HttpResponse:
     if request.POST.get("resume"):
         done, words = pausing.resume(user=request.user), "Work goes on."
     else:
-        done = pausing.pause(user=request.user, why=request.POST.get("why", "").strip())
+        done = pausing.pause(user=request.user, why=storable_text(request.POST.get("why", "")).strip())
         words = "All work is paused. What workers hold goes on to its next wait."
     if done:
         messages.success(request, words)

@@ -14,6 +14,7 @@ class Workflow(models.Model):
     name = models.CharField(max_length=200)
     live_version = models.ForeignKey("runtime.Version", models.PROTECT, null=True, blank=True, related_name="+")
     paused = models.BooleanField(default=False)
+    paused_why = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     deleted_at = models.DateTimeField(null=True, blank=True)

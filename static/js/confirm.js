@@ -1,7 +1,8 @@
 /* <hf-confirm question="Cancel run 48,213?" text="…" yes="Cancel run" no="Keep running"> around a form:
    asks before the form is sent, be it by the browser or by htmx. Without script the form simply works.
    button="[value=cancel]" asks for that button of the form alone. A button may bring its own data-question, data-text, data-no
-   and data-mild, and is then called by its own words in the dialog. */
+   and data-mild, and is then called by its own words in the dialog.
+   ask="Why?" asks for a word on it, too, which the form's field "why" carries. */
 
 class Confirm extends HTMLElement {
   #agreed = false;
@@ -22,6 +23,7 @@ class Confirm extends HTMLElement {
     this.#openDialog(submitter).addEventListener("close", ({ target: dialog }) => {
       if (dialog.returnValue !== "yes") return;
       this.#agreed = true;
+      if (this.hasAttribute("ask")) form.elements.why.value = dialog.querySelector("#confirm-why").value;
       form.requestSubmit(submitter);
     }, { once: true });
   };
@@ -38,6 +40,11 @@ class Confirm extends HTMLElement {
     const mild = own ? "mild" in own.dataset : this.hasAttribute("mild");
     dialog.querySelector("[data-yes]").classList.toggle("btn--destroy", !mild);
     dialog.querySelector("[data-yes]").classList.toggle("btn--primary", mild);
+    const ask = this.getAttribute("ask"), why = dialog.querySelector("#confirm-why");
+    dialog.querySelector("[data-asked]").hidden = !ask;
+    dialog.querySelector("[data-asked] label").textContent = ask ?? "";
+    why.required = Boolean(ask);
+    why.value = "";
     dialog.returnValue = "";
     dialog.showModal();
     return dialog;

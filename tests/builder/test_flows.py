@@ -165,10 +165,16 @@ def test_deleting_hides_the_flow_stops_its_triggers_and_keeps_its_runs(team, bui
 
 def test_pausing_and_going_on(team, builder):
     flow = make_flow(team, "Leads", user=None)
-    for paused in (True, False):
-        builder.post(reverse("flow_pause", args=[flow.pk]))
+    for paused, why in ((True, "<the CRM>\x00 is down" + 300 * "!"), (False, "")):
+        builder.post(reverse("flow_pause", args=[flow.pk]), {"why": why})
         flow.refresh_from_db()
         assert flow.paused is paused
+        for name in ("flow", "flow_versions"):
+            page = builder.get(reverse(name, args=[flow.pk])).content.decode()
+            assert ("takes no new runs: &lt;the CRM&gt;" in page) is paused
+    (first, second) = AuditEntry.objects.filter(action__in=["pause", "unpause"]).order_by("pk").values_list("detail", flat=True)
+    assert first["why"].startswith("<the CRM>") and len(first["why"]) == 300 and "\x00" not in first["why"]
+    assert second == {} and flow.paused_why == ""
 
 
 def test_the_first_examples_load_once(team):

@@ -88,7 +88,11 @@ def test_all_work_is_paused_and_resumed(desk, live_server, complaints):
     desk.goto(f"{live_server.url}/operations/")
     desk.get_by_role("button", name="Pause all work").click()
     desk.locator("dialog[open] [data-yes]").click()
-    expect(desk.get_by_text("All work is paused since")).to_be_visible()
+    expect(desk.locator("dialog[open]")).to_be_visible()  # a reason is asked for
+    assert not Pause.objects.exists() and barriers(desk, complaints) == []
+    desk.get_by_label("Why?").fill("The CRM is down")
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.get_by_text("The CRM is down. New runs are kept")).to_be_visible()
     assert Pause.objects.exists()
     desk.set_viewport_size({"width": 390, "height": 844})
     assert overflow(desk) <= 0 and barriers(desk, complaints) == []
