@@ -54,8 +54,17 @@ class DecisionOutcome:
 
 
 def find(token: str) -> Recipient | None:
-    """The recipient that a link belongs to. Unknown, malformed and forged tokens look the same."""
-    return Recipient.objects.select_related("approval__wait").filter(token_hash=tokens.token_hash(token)).first()
+    """The recipient that a link belongs to. Unknown, malformed and forged tokens look the same, and so do those of people
+    whose accounts were switched off since: their mailboxes may be read by others, and by them."""
+    found = Recipient.objects.select_related("approval__wait").filter(token_hash=tokens.token_hash(token)).first()
+    return None if found is None or _switched_off(found) else found
+
+
+def _switched_off(recipient: Recipient) -> bool:
+    """Whether there is an account for the person, and none that is active. Most approvers have none, and need none."""
+    whose = {"pk": recipient.user_id} if recipient.user_id else {"email__iexact": recipient.address}
+    states = set(get_user_model().objects.filter(**whose).values_list("is_active", flat=True))
+    return states == {False}
 
 
 @transaction.atomic

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
 from builder import health, metrics
-from builder.replies import error
+from builder.replies import error, missed
 
 
 @csrf_exempt
@@ -46,7 +46,8 @@ def metrics_text(request: HttpRequest) -> HttpResponse:
     expected = settings.HOLDFAST_METRICS_TOKEN
     shown = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     if not expected or not constant_time_compare(shown, expected):
-        return error(401, "Show HOLDFAST_METRICS_TOKEN as a bearer token.", headers={"WWW-Authenticate": "Bearer"})
+        wrong = error(401, "Show HOLDFAST_METRICS_TOKEN as a bearer token.", headers={"WWW-Authenticate": "Bearer"})
+        return missed(request, wrong)
     return HttpResponse(metrics.exposition(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -157,6 +157,18 @@ def test_unknown_links_all_look_the_same(client, token):
     assert answer.status_code == 404 and "This link leads nowhere" in text(answer)
 
 
+@pytest.mark.parametrize("known_by", ["account", "address"])
+def test_the_link_of_somebody_who_was_switched_off_is_nobodys(client, wait, known_by):
+    approval = factories.approval(wait)
+    address, dana = link(approval), factories.user(None, name="dana")
+    if known_by == "account":
+        approval.recipients.filter(address=dana.email).update(user=dana)
+    assert client.get(address).status_code == 200
+    type(dana).objects.update(is_active=False)
+    assert client.get(address).status_code == client.post(address, {"answer": "approve"}).status_code == 404
+    assert not Decision.objects.exists() and client.get(link(approval, "marcus@example.com")).status_code == 200
+
+
 def test_pages_of_links_are_private(client, wait):
     approval = factories.approval(wait)
     for answer in (client.get(link(approval)), client.get("/a/unknown/"), client.post(link(approval), {"answer": "approve"})):

@@ -111,6 +111,9 @@ def test_metrics_are_for_who_shows_the_token(client, settings):
     settings.HOLDFAST_METRICS_TOKEN = "a long secret"
     assert client.get("/metrics", headers={"Authorization": "Bearer other"}).status_code == 401
     assert client.post("/metrics").status_code == 405
+    settings.HOLDFAST_MISSES_PER_MINUTE = 2
+    guesses = [client.get("/metrics", headers={"Authorization": f"Bearer {n}"}, REMOTE_ADDR="192.0.2.7").status_code for n in range(3)]
+    assert guesses == [401, 401, 429]
 
 
 def test_metrics_are_what_prometheus_reads(client, settings):
