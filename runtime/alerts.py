@@ -141,7 +141,7 @@ def _tell(alert: Alert, *, again: bool = False, resolved: bool = False) -> int:
     what = RULES[AlertKind(alert.kind)].label
     subject = f"{'Resolved' if resolved else 'Still so' if again else 'Alert'}: {what[:1].lower()}{what[1:]}"
     if alert.workflow_id:
-        subject = f"{subject}: {alert.workflow}"
+        subject += f": {''.join(letter if letter.isprintable() else ' ' for letter in str(alert.workflow))}"
     text = f"{words(alert)}.\n\n{settings.HOLDFAST_PUBLIC_URL}/operations/"
     if alert.kind == AlertKind.FAILED and not resolved:
         text += "".join(f"\n\n{_failure(run)}" for run in failures(alert))

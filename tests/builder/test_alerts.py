@@ -9,7 +9,8 @@ import standardwebhooks
 from django.urls import reverse
 from django.utils import timezone
 
-from runtime import alerts, notices
+from runtime import alerts, notices, outbox
+from runtime.mail_addresses import check_line
 from runtime.models import Alert, AuditEntry, Dispatch, OutboxMessage, Run, Worker
 from runtime.states import AlertKind
 from runtime.triggers import signatures
@@ -140,6 +141,19 @@ def test_a_webhook_is_told_as_well_and_signed_for_this_team_alone():
     with pytest.raises(signatures.NotSigned):
         others = notices.secrets_for("alerts of team 1", hook.recipient)
         signatures.verify("standard", others, headers, call.body, timezone.now())
+
+
+def test_a_flow_s_name_breaks_no_mail():
+    """Else whoever names a flow could keep its failures from being told."""
+    version = factories.version()
+    version.workflow.name = "Leads\r\nBcc: evil@example.com\u2028x\x07"
+    version.workflow.save()
+    run = factories.run(version, state="failed")
+    Run.objects.filter(pk=run.pk).update(ended_at=timezone.now())
+    rule("failed", 0, team=version.workflow.team, workflow=version.workflow)
+    assert alerts.look() == 1
+    subject = outbox.preview(OutboxMessage.objects.get().pk).subject
+    assert check_line(subject, "subject") and "Leads  Bcc: evil" in subject
 
 
 def test_a_rule_tells_somebody_by_mail_or_by_webhook(client):
