@@ -35,7 +35,7 @@ DAY_READ = 20_000
 DAY_KEPT = 30
 STATES = ("running", "waiting", "attention", "failed", "succeeded", "cancelled")
 MORE = ("version", "error", "trigger", "key", "since", "longer", "dearer")
-MOST_DECLARING = 1_000
+MOST_DECLARING, MOST_READ = 1_000, 20_000
 LEAST_BEGINNING = 3
 """Fewer letters than these are looked for as a whole value."""
 LAST_LETTER = "\U0010ffff"
@@ -179,7 +179,7 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
     if chosen.flow is not None:
         runs = runs.filter(workflow_id=chosen.flow)
     if chosen.bounded:
-        runs = _among_the_latest(runs, chosen)
+        runs = _among_the_latest(user, runs, chosen)
     if chosen.version is not None:
         runs = runs.filter(version__number=chosen.version)
     if chosen.error:
@@ -187,11 +187,11 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
     return runs.filter(in_state(chosen.state)) if chosen.state else runs
 
 
-def _among_the_latest(runs: QuerySet[Run], chosen: Filter) -> QuerySet[Run]:
+def _among_the_latest(user: Any, runs: QuerySet[Run], chosen: Filter) -> QuerySet[Run]:
     """A search by number finds runs of any age."""
     latest = Q(pk__gt=(Run.objects.aggregate(last=Max("pk"))["last"] or 0) - SEARCHED)
     if chosen.search:
-        runs = runs.filter(_found_by(chosen.search, latest))
+        runs = runs.filter(_found_by(user, chosen.search, latest))
     else:
         runs = runs.filter(latest)
     if chosen.trigger:
@@ -214,23 +214,30 @@ def in_state(state: str) -> Q:
     return Q(state=state)
 
 
-def _found_by(text: str, latest: Q) -> Q:
+def _found_by(user: Any, text: str, latest: Q) -> Q:
     """The run of this number; those with this value, or one that begins like this, in what their flows declare; and, among
     the latest runs, the key or words of the title."""
-    found = latest & (Q(title__icontains=text) | Q(idempotency_key=text)) | Q(pk__in=_declaring(text.lower()))
+    found = latest & (Q(title__icontains=text) | Q(idempotency_key=text)) | Q(pk__in=_declaring(user, text.lower()))
     if number := _NUMBER.fullmatch(text):
         digits = re.sub(r"\D", "", number[1])
         found |= Q(pk=int(digits)) if len(digits) < 19 else Q()
     return found
 
 
-def _declaring(text: str) -> list[int]:
+def _declaring(user: Any, text: str) -> list[int]:
     """The numbers themselves: as part of the query they would have it read every run."""
-    same = RunSearch.objects.filter(value=text).order_by("-run_id").values_list("run_id", flat=True)[:MOST_DECLARING]
-    if len(text) < LEAST_BEGINNING:
-        return list(same)
-    alike = RunSearch.objects.filter(value__gte=text, value__lt=text + LAST_LETTER).values_list("run_id", flat=True)
-    return [*same, *alike[:MOST_DECLARING]]
+    found = _own(user, RunSearch.objects.filter(value=text).order_by("-run_id"))
+    if len(text) >= LEAST_BEGINNING:
+        found += _own(user, RunSearch.objects.filter(value__gte=text, value__lt=text + LAST_LETTER))
+    return found
+
+
+def _own(user: Any, rows: QuerySet[RunSearch]) -> list[int]:
+    """Where there are too many, those that the person may see: other teams' must not crowd them out."""
+    found = list(rows.values_list("run_id", flat=True)[:MOST_READ])
+    if len(found) > MOST_DECLARING:
+        found = list(access.runs_for(user).filter(pk__in=found).order_by("-pk").values_list("pk", flat=True)[:MOST_DECLARING])
+    return found
 
 
 def counts(user: Any, chosen: Filter) -> dict[str, str]:

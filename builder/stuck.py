@@ -38,7 +38,7 @@ cross join lateral (
     select path, started_at from attempt
     where run_id = held.run_id and ended_at is null and started_at < (select holdfast_now() - %s::interval) limit 1
 ) a
-order by a.started_at limit %s
+order by a.started_at
 """
 
 
@@ -113,12 +113,12 @@ def _what_follows(version: Version, path: str) -> str:
 
 def _long_calls(runs: Any) -> list[Stuck]:
     with connection.cursor() as cursor:
-        cursor.execute(LONG_CALLS, [LONG_CALL, LISTED])
+        cursor.execute(LONG_CALLS, [LONG_CALL])
         calls = {run: rest for run, *rest in cursor.fetchall()}
     words = "The call ends by the step's time-out, unless the other system answers first"
     return [
         Stuck(run, _step_name(run.version, path), f"w-{worker}", began, "running", words, path)
-        for run in runs.filter(pk__in=list(calls)).order_by("pk")
+        for run in runs.filter(pk__in=list(calls)).order_by("pk")[:LISTED]
         for path, began, worker in [calls[run.pk]]
     ]
 

@@ -135,6 +135,19 @@ def test_costs_are_summed_by_step(operator, version):
     assert [(row["name"], row["calls"], str(row["total"])) for row in told["rows"]] == [("Qualify lead", 2, "0.01000000")]
 
 
+def test_other_teams_crowd_nothing_out(operator, version, monkeypatch):
+    ours = factories.run(version, dispatch="claimed")
+    theirs = factories.run(factories.version(of=factories.team("Finance")), dispatch="claimed")
+    factories.attempt(ours, "qualify", 1, 0, None)
+    factories.attempt(theirs, "qualify", 1, -60, None)
+    for n in range(201):
+        factories.attempt(theirs, f"step{n}", 1, 0, 1, cost="5")
+    factories.attempt(factories.run(version, state="succeeded"), "qualify", 1, 0, 1, cost="0.01")
+    monkeypatch.setattr("builder.stuck.LISTED", 1)
+    assert [row["name"] for row in operations.costs(operator)["rows"]] == ["Qualify lead"]
+    assert [(one.run.pk, one.path) for one in operations.stuck(operator)] == [(ours.pk, "qualify")]
+
+
 def test_the_page_opens_empty_and_full(client, operator, version):
     assert client.get(reverse("operations")).status_code == 200
     failed(version, "<b>503</b>")

@@ -6,7 +6,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from builder import runlist
 from builder.searching import found
+from runtime.models import RunSearch
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +47,17 @@ def test_nobody_finds_what_they_may_not_open(acme):
     assert names(stranger, "acme") == names(stranger, "lead") == names(stranger, str(acme.pk)) == []
     assert ("page", "Audit trail") not in names(stranger, "") and ("page", "Operations") not in names(stranger, "")
     assert Client().get(reverse("search"), {"q": "acme"})["Location"].startswith(reverse("login"))
+
+
+@pytest.mark.parametrize("query", ["same@example.com", "same@"])
+def test_runs_of_other_teams_do_not_crowd_out_ones_own(acme, monkeypatch, query):
+    """Whatever a stranger's webhook is sent."""
+    monkeypatch.setattr(runlist, "MOST_DECLARING", 2)
+    theirs = factories.version(of=factories.team("Support"))
+    for run in (*(factories.run(theirs) for _ in range(5)), acme):
+        RunSearch.objects.create(run_id=run.pk, value="same@example.com")
+    person = factories.user("viewer", of=acme.workflow.team)
+    assert [hit for hit in names(person, query) if hit[0] == "run"] == [("run", "Acme Ltd")]
 
 
 def test_one_thing_that_is_found_is_opened_and_several_are_listed(acme):
