@@ -35,6 +35,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def answer(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
