@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import allauth.account.admin  # noqa: F401 - registers what is taken away here
 import allauth.mfa.admin  # noqa: F401
 import allauth.usersessions.admin  # noqa: F401
@@ -18,25 +20,31 @@ from runtime.audit import record
 
 @admin.register(Identity)
 class IdentityAdmin(admin.ModelAdmin):
-    """Removing one lets the account be found by its address again."""
+    """Made by hand for providers that do not tell whether an address is verified. Removing one lets the account be found by its
+    address again."""
 
+    fields = ("user", "issuer", "subject")
     list_display = ("user", "issuer", "subject", "created_at")
     list_select_related = ("user",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
     def has_change_permission(self, request: HttpRequest, obj: Identity | None = None) -> bool:
         return False
 
+    def save_model(self, request: HttpRequest, obj: Identity, *more: Any) -> None:
+        super().save_model(request, obj, *more)
+        self._note("link_openid", request, obj)
+
     def delete_model(self, request: HttpRequest, obj: Identity) -> None:
-        detail = {"issuer": obj.issuer, "subject": obj.subject}
-        record("unlink_openid", f"user:{obj.user_id}", actor=request.user, detail=detail)
+        self._note("unlink_openid", request, obj)
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Identity]) -> None:
         for one in queryset:
             self.delete_model(request, one)
+
+    def _note(self, action: str, request: HttpRequest, obj: Identity) -> None:
+        detail = {"issuer": obj.issuer, "subject": obj.subject}
+        record(action, f"user:{obj.user_id}", actor=request.user, detail=detail)
 
 
 for model in (Authenticator, EmailAddress, UserSession):

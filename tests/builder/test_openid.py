@@ -132,6 +132,21 @@ def test_nobody_else_comes_in_and_nobody_gets_an_account(provider, person, claim
     assert AuditEntry.objects.get().action == "refuse_openid"
 
 
+def test_a_superuser_makes_and_removes_links_by_hand(provider, person):
+    provider.control(claims={"email_verified": None, "sub": "entra-7"})
+    root, client = Client(), Client()
+    root.force_login(get_user_model().objects.create_superuser("root"), "django.contrib.auth.backends.ModelBackend")
+    assert "no e-mail address" in why(signed_in(client))
+    link = {"user": person.pk, "issuer": provider.url, "subject": AuditEntry.objects.get().detail["subject"]}
+    root.post(reverse("admin:builder_identity_add"), link)
+    signed_in(client)
+    assert is_in(client)
+    root.post(reverse("admin:builder_identity_delete", args=[Identity.objects.get().pk]), {"post": "yes"})
+    assert not Identity.objects.exists()
+    by_root = AuditEntry.objects.filter(actor_name="root").order_by("pk").values_list("action", flat=True)
+    assert list(by_root) == ["link_openid", "unlink_openid"]
+
+
 def test_who_was_switched_off_stays_out(provider, person):
     signed_in(Client())
     person.is_active = False
