@@ -154,7 +154,7 @@ STATIC_ROOT = HOLDFAST_DATA / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "builder.stylesheet.OneStyleSheet"},
 }
 
 # Who is it

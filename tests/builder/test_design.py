@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.management import call_command
 from django.template import Context, Template
 from django.utils import timezone
 
@@ -360,9 +362,20 @@ def test_stylesheets_load_nothing_from_elsewhere_and_all_of_them_are_used():
             assert f'url("{path.relative_to(ROOT / "static/css").as_posix()}")' in entry, f"{path.name} is not imported"
 
 
+def test_the_style_sheet_is_collected_as_one_file(settings, tmp_path):
+    collected = {"BACKEND": "builder.stylesheet.OneStyleSheet"}
+    settings.STATIC_ROOT, settings.STORAGES = tmp_path, {**settings.STORAGES, "staticfiles": collected}
+    call_command("collectstatic", interactive=False, verbosity=0)
+    sheet = (tmp_path / staticfiles_storage.stored_name("css/holdfast.css")).read_text()
+    assert "@import" not in sheet and sheet.count("@layer components {") == len(STYLES) - 5
+    assert sheet.index("@layer reset, tokens, base, components, utilities;") < sheet.index("@layer reset {")
+    chevron = staticfiles_storage.stored_name("img/chevron.svg")
+    assert f'url("../{chevron}")' in sheet and chevron != "img/chevron.svg" and (tmp_path / chevron).exists()
+
+
 def test_a_module_that_was_not_collected_fails_no_page(settings, tmp_path):
     (tmp_path / "staticfiles.json").write_text('{"version": "1.1", "paths": {"js/vars.js": "js/vars.123456.js"}, "hash": ""}')
-    manifest = {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    manifest = {"BACKEND": "builder.stylesheet.OneStyleSheet"}
     settings.STATIC_ROOT, settings.STORAGES = tmp_path, {**settings.STORAGES, "staticfiles": manifest}
     settings.DEBUG = False
     assert json.loads(_import_map()) == {"imports": {"hf/vars": "/static/js/vars.123456.js"}}
