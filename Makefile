@@ -16,7 +16,8 @@ INSTALL := -m pip install -qq --no-input --disable-pip-version-check --no-compil
 # Python keeps what it compiled, whatever the environment says: else every process that starts compiles all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test fuzz bench bench-ui bench-abuse peers bench-packages screenshots chaos chaos-selftest browser lock upgrade sbom audit clean venv packages test-packages
+.PHONY: up test fuzz bench profile bench-ui bench-abuse peers bench-packages screenshots chaos chaos-selftest browser lock \
+  upgrade sbom audit clean venv packages test-packages
 
 up: packages
 	@$(RUN) manage.py up
@@ -27,6 +28,10 @@ test: test-packages browser
 # Not a test: measurements, which take as long as you let them. PEERS=1 measures what others use beside Holdfast.
 bench: test-packages $(if $(PEERS),peers)
 	@$(RUN) -m tests.bench $(if $(PEERS),--peers) $(ARGS)
+
+# Where the time goes in the headline loads: flame graphs and statements. OUT names the folder, .profile otherwise.
+profile: test-packages bench-packages
+	@$(RUN) -m tests.bench.profile $(if $(OUT),--out $(OUT)) $(ARGS)
 
 # Not a test either: the builder with flows of 20, 100 and 500 steps, in a real browser.
 bench-ui: test-packages browser

@@ -1,6 +1,7 @@
 """`make bench`: the engine measured on a Postgres of its own, in turn with what that Postgres can do at all.
 
-Options: --runs N (a round's backlog), --rounds N, --workers N, --peers (what others use, measured in the same rounds).
+Options: --runs N (a round's backlog), --rounds N, --workers N, --peers (what others use, measured in the same rounds),
+--many N (so many runs are parked, and then due, for the last rounds; 0 leaves them out).
 Prints a Markdown table: medians of the rounds, and the range where rounds differ.
 """
 
@@ -13,6 +14,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from builder.postgres import EmbeddedPostgres
@@ -48,48 +51,72 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=10_000)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--workers", type=int, default=2)
+    arguments.add_argument("--many", type=int, default=1_000_000)
     arguments.add_argument("--peers", action="store_true")
     chosen = arguments.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
-    os.environ |= {"HOLDFAST_DATA": str(folder / "data"), "HOLDFAST_WORKERS": str(chosen.workers)}
-
     with EmbeddedPostgres(folder / "postgres", folder / "postgres.log") as postgres:
-        os.environ["DATABASE_URL"] = postgres.url()
+        prepare(postgres, folder, chosen.workers)
         measure(chosen, postgres)
 
 
-def measure(chosen: argparse.Namespace, postgres: EmbeddedPostgres) -> None:
+def prepare(postgres: EmbeddedPostgres, folder: Path, workers: int) -> None:
+    """Holdfast's tables in that database, and Django in this process."""
+    os.environ |= {"HOLDFAST_DATA": str(folder / "data"), "HOLDFAST_WORKERS": str(workers), "DATABASE_URL": postgres.url()}
     import django
 
     django.setup()
     from django.core.management import call_command
     from django.db import connection
 
-    from tests.bench import loads
+    call_command("migrate", verbosity=0)
+    connection.close()
+
+
+def measure(chosen: argparse.Namespace, postgres: EmbeddedPostgres) -> None:
+    from tests.bench import hooks, large, loads
 
     peers = [peer for peer in beside.PEERS if chosen.peers and not beside.missing(peer)]
     others: beside.Found = {}
-    call_command("migrate", verbosity=0)
-    connection.close()
     figures: Figures = {}
     workers = Workers(chosen.workers)
-    try:
+
+    def rounds(kind: str, named: dict[str, Callable[[], dict[str, float]]]) -> None:
+        """Each load in turn, `chosen.rounds` times; figures that belong to a kind of rounds carry its name."""
         for number in range(1, chosen.rounds + 1):
-            for name, load in {
-                "floor": lambda: loads.floor(postgres.url()),
-                "throughput": lambda: loads.throughput(chosen.runs, workers),
-                "latency": lambda: loads.latency(100),
-                "timers": lambda: loads.lateness(1000),
-                "sleepers": lambda: loads.sleepers(1000, workers),
-                "loop": lambda: loads.loop(2000),
-            }.items():
-                print(f"round {number} of {chosen.rounds}: {name}", file=sys.stderr, flush=True)
+            for name, load in named.items():
+                print(f"round {number} of {chosen.rounds}: {kind}{name}", file=sys.stderr, flush=True)
                 for figure, value in load().items():
-                    figures.setdefault(figure, []).append(value)
+                    figures.setdefault(kind + figure, []).append(value)
+
+    def beside_others(peer: str) -> dict[str, float]:
+        workers.stop()
+        beside.measure(peer, postgres, chosen.runs, others)
+        return {}
+
+    some = {"throughput": lambda: loads.throughput(chosen.runs, workers), "latency": lambda: loads.latency(100),
+            "timers": lambda: loads.lateness(1000), "idle": lambda: large.idle(20)}  # fmt: skip
+    try:
+        rounds("", {
+            "floor": lambda: loads.floor(postgres.url()),
+            **some,
+            "sleepers": lambda: loads.sleepers(1000, workers),
+            "memory": lambda: loads.memory(1000),
+            "loop": lambda: loads.loop(chosen.runs),
+            "resume early": lambda: loads.resume(10),
+            "resume late": lambda: loads.resume(chosen.runs),
+            "lanes": lambda: loads.lanes(100),
+            "posts": lambda: hooks.posts(10, workers),
+            **{beside.PEERS[peer]: partial(beside_others, peer) for peer in peers},
+        })  # fmt: skip
+        if chosen.many:
+            print(f"making {chosen.many:,} parked runs", file=sys.stderr, flush=True)
+            large.park(chosen.many, workers)
+            rounds(f"{chosen.many:,} parked: ", some)
             workers.stop()
-            for peer in peers:
-                print(f"round {number} of {chosen.rounds}: {beside.PEERS[peer]}", file=sys.stderr, flush=True)
-                beside.measure(peer, postgres, chosen.runs, others)
+            print(f"making a backlog of {chosen.many:,} runs", file=sys.stderr, flush=True)
+            version = large.backlog(chosen.many)
+            rounds(f"backlog of {chosen.many:,}: ", {"throughput": lambda: large.pace(version, 10, workers)})
     finally:
         workers.stop()
     report(figures, chosen, loads.machine())
@@ -97,22 +124,24 @@ def measure(chosen: argparse.Namespace, postgres: EmbeddedPostgres) -> None:
         beside.report(others, figures)
 
 
-UNITS = {"start to end p50": "ms", "start to end p99": "ms", "timer lateness p50": "ms", "timer lateness p99": "ms",
-         "timer to next step p50": "ms", "timer to next step p99": "ms", "processor ms a run": "ms",
-         "1,000 steps awaiting 200 ms": "s"}
+UNITS = {"start to end": "ms", "timer": "ms", "processor ms": "ms", "1,000 steps": "s", "resume": "ms", "parallel": "ms"}
+"""By how a figure's name begins."""
 
 
 def report(figures: Figures, chosen: argparse.Namespace, machine: str) -> None:
     print(f"\n{machine}; Python {platform.python_version()}; {chosen.workers} worker processes; "
           f"rounds: {chosen.rounds}, of {chosen.runs:,} runs\n")
-    print("| figure | median | range | beside the floor |\n|---|---:|---:|---:|")
+    print("| figure | median | range | beside |\n|---|---:|---:|---:|")
     medians = {name: median(values) for name, values in figures.items()}
     for name, values in figures.items():
-        unit = UNITS.get(name, "")
-        beside = ""
+        plain = name.rpartition(": ")[2]
+        unit = next((unit for begins, unit in UNITS.items() if plain.startswith(begins)), "")
+        compared = ""
         if name == "three-step runs a second":
-            beside = f"{medians[name] / medians['floor: single commits a second']:.2f} per single commit"
-        print(f"| {name} | {shown(medians[name])} {unit} | {shown(min(values))} – {shown(max(values))} | {beside} |")
+            compared = f"{medians[name] / medians['floor: single commits a second']:.2f} per single commit"
+        elif plain != name and plain in medians:
+            compared = f"{medians[name] / medians[plain]:.2f} of that without"
+        print(f"| {name} | {shown(medians[name])} {unit} | {shown(min(values))} – {shown(max(values))} | {compared} |")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def percentiles(sql: str, *parameters: Any) -> tuple[float, float]:
 def throughput(count: int, process: Any) -> dict[str, float]:
     """Three-step runs a second from a backlog, and the processor time that a run costs workers and database. The backlog
     becomes due when the workers are up: their start is not measured."""
-    version = three_steps()
+    version, stored = three_steps(), stored_bytes()
     process.stop()
     begin(version, count)
     with connection.cursor() as cursor:
@@ -96,7 +96,14 @@ def throughput(count: int, process: Any) -> dict[str, float]:
     seconds = until_done(version)
     spent = processor_seconds() - before
     assert scalar("select count(*) from run where version_id = %s and state = 'succeeded'", version.pk) == count
-    return {"three-step runs a second": count / seconds, "processor ms a run": 1000 * spent / count}
+    return {"three-step runs a second": count / seconds, "processor ms a run": 1000 * spent / count,
+            "bytes stored a step": (stored_bytes() - stored) / (3 * count)}
+
+
+def stored_bytes() -> int:
+    """What the rows that a run leaves behind take, with their indexes."""
+    tables = "'run', 'step_result', 'attempt', 'log_line', 'run_search'"
+    return scalar(f"select sum(pg_total_relation_size(name))::float8 from unnest(array[{tables}]) as name")
 
 
 def latency(count: int) -> dict[str, float]:
@@ -134,6 +141,51 @@ def sleepers(count: int, process: Any) -> dict[str, float]:
     version = flow("Sleepers", step("a", config={"seconds": 0.2}))
     start_many(version, [({"body": {}}, None) for _ in range(count)], trigger_key="api")
     return {"1,000 steps awaiting 200 ms": until_done(version)}
+
+
+def memory(count: int) -> dict[str, float]:
+    """What the largest worker process holds while so many steps await an answer."""
+    version = flow("In flight", step("a", config={"seconds": 10}))
+    start_many(version, [({"body": {}}, None) for _ in range(count)], trigger_key="api")
+    began = time.monotonic()
+    begun = "select count(*) from attempt a join run r on r.id = a.run_id where r.version_id = %s"
+    while scalar(begun, version.pk) < count and time.monotonic() - began < PATIENCE:
+        time.sleep(0.05)
+    with connection.cursor() as cursor:
+        cursor.execute("select pid from worker where ended_at is null")
+        largest = max(psutil.Process(pid).memory_info().rss for (pid,) in cursor.fetchall() if psutil.pid_exists(pid))
+    until_done(version)
+    return {"MiB a worker, 1,000 steps in flight": largest / 2**20}
+
+
+def lanes(count: int) -> dict[str, float]:
+    """A parallel of so many lanes with one step each, one run at a time."""
+    branches = [{"id": f"lane_{n}", "label": f"Lane {n}", "steps": [step(f"step_{n}")]} for n in range(count)]
+    version = flow("Lanes", {"id": "all", "type": "parallel", "branches": branches})
+    for _ in range(20):
+        start(version, trigger_key="api", input={"body": {}})
+        until_done(version)
+    p50, _ = percentiles("select ended_at - created_at as gap from run where version_id = %s", version.pk)
+    return {f"parallel of {count} lanes p50": p50}
+
+
+def resume(count: int) -> dict[str, float]:
+    """From one wait's end to the next wait of the same run, which stands in the last of so many iterations."""
+    waits = [{"id": f"wait_{n}", "type": "delay", "config": {"for": "1s"}} for n in range(6)]
+    last = {"id": "last", "type": "condition", "branches": [
+        {"id": "yes", "label": "Yes", "when": f"loop.index == {count - 1}", "steps": waits},
+        {"id": "no", "label": "No", "steps": []},
+    ]}  # fmt: skip
+    items = {"items": "trigger.body.items", "concurrency": 5}
+    version = flow("Resume", {"id": "each", "type": "loop", "config": items, "steps": [step("one"), last]})
+    start(version, trigger_key="api", input={"body": {"items": list(range(count))}})
+    until_done(version)
+    p50, _ = percentiles(
+        """select later.created_at - earlier.resolved_at as gap from wait earlier join wait later using (run_id)
+           join run r on r.id = run_id where r.version_id = %s and later.id =
+           (select min(id) from wait where run_id = earlier.run_id and id > earlier.id)""", version.pk,
+    )  # fmt: skip
+    return {f"resume at iteration {count:,}": p50}
 
 
 def loop(count: int) -> dict[str, float]:
