@@ -83,7 +83,9 @@ with now as materialized (
 )
 select seconds, run_id, deaths from now left join taken on true
 """
-# Claims of this worker that it knows nothing of: the reply to the claim was lost.
+# Claims of this worker that it knows nothing of: the reply to the claim was lost. Looked for among the claimed rows alone, by
+# their index: beside a million runs that wait, a look at all of them each second costs more than everything else.
+UNKNOWN = "select token from dispatch where token is not null and worker_id = %s and token <> all(%s)"
 ORPHANS = """
 update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now()
 where worker_id = %s and token = any(%s)

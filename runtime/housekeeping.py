@@ -110,8 +110,8 @@ class Housekeeping:
 
     async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
         """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""
-        rows = await (await connection.execute(
-            "select token from dispatch where worker_id = %s and token <> all(%s)", [self.worker.id, list(self._held())])).fetchall()
+        held = [self.worker.id, list(self._held())]
+        rows = await (await connection.execute(claims.UNKNOWN, held)).fetchall()
         unknown = {token for (token,) in rows}
         if lost := (unknown & self._unknown) - self._held():
             log.warning("%s claims are held by nobody here and are given back", len(lost))
