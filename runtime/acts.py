@@ -260,6 +260,8 @@ def _revive(run_id: int) -> bool:
 def _restore_waits(run_id: int) -> None:
     """Open again what a failure had suspended, and say whether a person is waited for."""
     waiting = Wait.objects.filter(run_id=run_id)
+    # The requeue is a person's word on a quarantine too.
+    waiting.filter(state=WaitState.SUSPENDED, path="", kind=WaitKind.PERSON).update(state=WaitState.CANCELLED)
     waiting.filter(state=WaitState.SUSPENDED).update(state=WaitState.OPEN)
     if waiting.filter(kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
         Run.objects.filter(pk=run_id, state=RunState.OPEN).update(state=RunState.ATTENTION)

@@ -111,7 +111,7 @@ def _pause(execution: Execution, ctx: StepContext, error: StepError) -> float | 
 def _next_pause(execution: Execution, ctx: StepContext, retry_after: float | None = None) -> float | None:
     """Seconds until the next attempt of this take, or None when the policy allows none. Each part has its own retries."""
     tries = [past for past in ctx.place.attempts if past.operation != "check" and past.n > max(ctx.parts, default=0)]
-    failures = sum(past.error != INTERRUPTED for past in tries)
+    failures = sum(past.error is not None and past.error != INTERRUPTED for past in tries)
     elapsed = (execution.services.now() - tries[0].started_at).total_seconds()
     return ctx.node.retry.pause(failures, elapsed, retry_after, settings.HOLDFAST_RETRY_AFTER_CAP)
 

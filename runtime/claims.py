@@ -17,6 +17,7 @@ from .slots import HIGHEST
 # Claim due runs, those of higher priority first, then the oldest, leaving versions that this worker cannot run to others.
 # A look into the index for each priority, for waiting runs stand in it too; who queues for a slot does not. What a claimed
 # run waited for until now is over with it: found by the run, never by the time, for which a backlog would be read through.
+# But a callback: a signal of its name may have come in time, and its walk looks for that first.
 CLAIM = f"""
 with due as materialized (
     select d.run_id from generate_series({HIGHEST}, -{HIGHEST}, -1) as level cross join lateral (
@@ -33,7 +34,7 @@ with due as materialized (
 ), over as (
     update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'due', 'at', w.due_at)
     where w.run_id = any(array(select run_id from claimed where claims > 1))
-      and w.state = 'open' and w.due_at - (select holdfast_now()) <= interval '0'
+      and w.state = 'open' and w.kind <> 'callback' and w.due_at - (select holdfast_now()) <= interval '0'
 )
 select (select holdfast_now()), c.token, c.wakes, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
 from claimed c join run r on r.id = c.run_id

@@ -26,6 +26,12 @@ from .steps.base import Done, Park, StepError, Stop
 
 log = logging.getLogger(__name__)
 
+# Others that wait for the same may have taken what this one saw: then it looks for the next.
+UNTAKEN = """
+select 1 from wait w join named_signal s on s.team_id = %s and s.name = %s and s.key = %s and s.wait_id is null
+where w.id = %s and w.state = 'open' limit 1
+"""
+
 OWN_WAITS = (WaitKind.TIMER, WaitKind.APPROVAL, WaitKind.CALLBACK, WaitKind.CHILD)
 
 
@@ -282,9 +288,12 @@ async def _take_early(execution: Execution, own: PastWait) -> None:
         row: Row = ("childend", (execution.run.id, own.id, own.data.get("run")))
         if own.kind != WaitKind.CHILD:
             row = ("named", (execution.run.id, own.id, execution.plan.team_id, own.data["signal"], own.data["key"]))
-        for name, *returned in await execution.commit(row):
-            if name == row[0] and returned[0] == own.id:
-                own.state, own.outcome = WaitState.RESOLVED, returned[1]
+        while own.state != WaitState.RESOLVED:
+            for name, *returned in await execution.commit(row):
+                if name == row[0] and returned[0] == own.id:
+                    own.state, own.outcome = WaitState.RESOLVED, returned[1]
+            if row[0] != "named" or not await execution.services.query(UNTAKEN, [*row[1][2:], own.id]):
+                break
     finally:
         execution.registering -= 1  # the caller parks before anybody else gets a turn
 

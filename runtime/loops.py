@@ -10,7 +10,7 @@ from typing import Any
 from .execution import Execution, Group, Scope, StepFailed, Unstorable
 from .expressions import ExpressionError
 from .journal import Row
-from .memory import CHUNK, GIVEN, VALUES, FrameState
+from .memory import CHUNK, GIVEN, VALUES, Elsewhere, FrameState
 from .plan import Node
 from .steps.base import StepError
 from .steps.loop import MOST_ITERATIONS
@@ -164,7 +164,9 @@ class _Loop:
     def ended(self, index: int, iteration: Scope) -> None:
         if self.node.last:
             outside = self.scope.names["steps"]
-            self.before = index, {step: value for step, value in iteration.names["steps"].items() if step not in outside}
+            given = {step: value for step, value in iteration.names["steps"].items() if step not in outside}
+            fetched = all(type(value["output"]) is not Elsewhere for value in given.values())
+            self.before = (index, given) if fetched else None
         self.frame.open.remove(index)
         self.frame.succeeded += 1
         if self.node.collect is not None:

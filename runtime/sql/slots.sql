@@ -57,6 +57,8 @@ declare
     why text;
 begin
     perform set_config('idle_in_transaction_session_timeout', '10s', true);
+    -- The flow before its limit, as publishing does; the run's foreign key would lock it later.
+    perform from workflow where id = flow for key share;
     select * into allowed from flow_limit where workflow_id = flow for no key update;
     if exists (select from run where workflow_id = flow and trigger_key = by_trigger and idempotency_key = by_key) then
         return '';

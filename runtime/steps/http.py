@@ -343,7 +343,7 @@ def _text(answer: net.Answer) -> str:
     name = message.get_content_charset("utf-8")
     try:
         text = answer.body.decode(name, "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):
         text = answer.body.decode("utf-8", "replace")
     return text.replace("\x00", "\ufffd")
 

@@ -125,7 +125,11 @@ def filename(answer: net.Answer) -> str:
     """What the answer says that it is called (RFC 6266), else the end of its address. Never a path."""
     message = Message()
     message["Content-Disposition"] = _line(answer.headers.get("content-disposition", ""))
-    name = message.get_filename() or unquote(answer.url.path)
+    try:
+        name = message.get_filename()
+    except (LookupError, UnicodeError):  # a character set that nobody has
+        name = None
+    name = name or unquote(answer.url.path)
     return _line(re.split(r"[/\\]", name.rstrip("/"))[-1])[:100].strip(". ") or "file"
 
 

@@ -7,10 +7,11 @@ import threading
 from email.parser import BytesParser
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 
+from runtime.credentials import seal
 from runtime.definition import check
 from runtime.models import Credential, Team
 from runtime.states import AttemptOutcome
@@ -267,6 +268,50 @@ def test_a_page_that_a_secret_leads_to_is_found_anew(engine, server):
     engine.ends(run)
     assert [path for _, path, *_ in server.seen] == ["/list", "/list?cursor=2", "/list?cursor=2", "/list?cursor=4"]
     assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4]
+
+
+def test_pages_that_cannot_be_kept_are_no_failures(engine, server):
+    """The address of each next page holds the secret: after a death, or a pause, they are asked for anew."""
+    refused = []
+
+    def answer(method, parts, headers, body):
+        page = int(parse_qs(parts.query).get("page", ["1"])[0])
+        if page == 5 and len(refused) < 2:
+            refused.append(page)
+            return 503, {}, {}
+        following = f"{server.url}/list?page={page + 1}&key=s3cret-s3cret" if page < 5 else None
+        return 200, {"items": [page], "next": following}, {}
+
+    server.answer = answer
+    team, _ = Team.objects.get_or_create(name="Engine")
+    seal(Credential(team=team, name="Pages", kind="bearer", hosts=["127.0.0.1"], config={}), {"token": "s3cret-s3cret"})
+    config = {"url": server.url + "/list", "connection": "Pages", "pages": "next_link", "page_next": "response.body.next",
+              "page_items": "response.body.items"}  # fmt: skip
+    retry = {"max_attempts": 4, "first": "1s"}
+    run = engine.start(engine.publish([{"id": "call", "type": "http", "config": config, "retry": retry}]))
+    engine.worker()
+    engine.ends(run)
+    assert len(refused) == 2
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "no-such-charset"])
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_in_an_odd_charset_is_an_answer(server, status, charset):
+    server.answer = lambda *_: (status, b"thanks \x80", {"Content-Type": f"text/plain; charset={charset}"})
+    post = {"method": "POST", "url": server.url + "/x", "json": {"a": 1}}
+    if status == 200:
+        assert run_step("http", post).output["body"].startswith("thanks")
+    else:
+        with pytest.raises(StepError) as wrong:
+            run_step("http", post)
+        assert wrong.value.outcome == AttemptOutcome.ANSWERED
+
+
+@pytest.mark.parametrize("name", ["idna''%80.pdf", "undefined''%80.pdf"])
+def test_a_file_with_an_odd_name_is_a_file(server, name):
+    headers = {"Content-Type": "application/pdf", "Content-Disposition": f"attachment; filename*={name}"}
+    server.answer = lambda *_: (200, b"bytes", headers)
+    assert run_step("http", {"url": server.url + "/bill", "response": "file"}).output["body"]["size"] == 5
 
 
 def test_calls_keep_to_a_rate_of_their_host_too_and_each_page_counts(server):

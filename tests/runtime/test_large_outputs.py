@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from builder.largevalues import SHOWN
 from builder.tokens import make_token
-from runtime import acts, memory, retention
+from runtime import acts, memory, retention, waits
 from runtime.models import Blob, Membership, Run, StepResult
 from tests.builder import factories
 from tests.runtime.engine import eventually
@@ -121,3 +121,16 @@ def test_a_requeue_gives_it_anew(engine):
     assert acts.requeue(run)
     engine.ends(run)
     assert [line["note"] for line in engine.ledger(run)][-1] == 7
+
+
+def test_a_while_loop_sees_a_large_output_of_the_iteration_before_after_a_resume(engine):
+    big = {"id": "big", "type": "probe", "config": {"value": {"more": True, "text": "{{ trigger.body.text }}"}}}
+    goes_on = "loop.index == 0 || loop.index < 2 && loop.last.big.output.more"
+    each = {"id": "each", "type": "loop", "config": {"while": goes_on}, "steps": [big, {"id": "wait", "type": "callback"}]}
+    run = engine.start(engine.publish([each]), {"text": "x" * 400_000})
+    engine.worker()
+    for n in range(2):
+        engine.wait(run, f"each[{n}]/wait")
+        engine.parked(run)
+        waits.signal(run, f"each[{n}]/wait", {}, "once")
+    engine.ends(run)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime import acts, waits
+from runtime import acts, approvals, waits
 from runtime.housekeeping import QUARANTINE, STUCK_VERSIONS
-from runtime.models import Dispatch, Run, Wait
+from runtime.models import Approval, Dispatch, Run, Wait
 
 
 def test_a_callback_does_not_take_a_run_out_of_quarantine_and_is_there_when_a_person_does(engine):
@@ -29,3 +29,16 @@ def test_every_run_that_no_worker_can_run_is_told_and_not_the_first_twenty_only(
     engine.sql(STUCK_VERSIONS)
     engine.sql(STUCK_VERSIONS)
     assert Run.objects.filter(pk__in=runs, state="attention").count() == 25
+
+
+def test_a_requeue_of_a_quarantined_run_that_was_failed_by_hand_ends_the_quarantine(engine):
+    ask = {"id": "ok", "type": "approval", "config": {"subject": "Go?", "approvers": ["dana@example.com"]}}
+    run = engine.start(engine.publish([ask]))
+    engine.sql(QUARANTINE, run)
+    assert acts.force_fail(run)
+    engine.worker()
+    assert acts.requeue(run)
+    engine.parked(run)
+    approval = Approval.objects.get(run_id=run)
+    assert approvals.decide(approval, "approve", recipient=approval.recipients.get()).state == "decided"
+    engine.ends(run)

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from builder.tokens import make_token
-from runtime import signals, waits
+from runtime import acts, signals, waits
 from runtime.models import AuditEntry, Membership, Team, Wait
 from runtime.tokens import callback_url
 from tests.runtime.engine import at_once, eventually
@@ -56,6 +56,48 @@ def test_a_signal_that_comes_early_is_kept_whatever_dies(engine, failpoint):
     later = engine.start(version, {"order": 17})
     engine.ends(later)
     assert engine.output(later, "paid") == {"amount": 2}
+
+
+def named(id: str) -> dict:
+    return {"id": id, "type": "callback", "config": {"signal": "order_paid", "key": "17", "expires": "1d"}}
+
+
+def keep(version, count: int) -> None:
+    for n in range(count):
+        assert signals.send(version.workflow.team_id, "order_paid", "17", {"n": n}, f"{version.pk} {n}") == "kept"
+
+
+def test_each_of_the_waits_that_come_at_once_takes_one_of_the_signals_that_came_before(engine):
+    lanes = [{"id": "a", "steps": [named("one")]}, {"id": "b", "steps": [named("two")]}]
+    both = engine.publish([{"id": "both", "type": "parallel", "branches": lanes}])
+    keep(both, 2)
+    run = engine.start(both)
+    engine.worker()
+    engine.ends(run)
+    version = engine.publish([named("one")])
+    keep(version, 10)
+    runs = [engine.start(version) for _ in range(10)]
+    engine.worker()
+    for run in runs:
+        engine.ends(run)
+    assert sorted(engine.output(run, "one")["n"] for run in runs) == list(range(10))
+
+
+def test_a_signal_that_came_in_time_for_a_run_that_had_failed_is_taken_when_it_goes_on(engine, clock):
+    lanes = [
+        {"id": "a", "steps": [named("one")]},
+        {"id": "b", "steps": [{"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False}}]},
+    ]
+    version = engine.publish([{"id": "both", "type": "parallel", "branches": lanes}])
+    run = engine.start(version)
+    engine.worker()
+    engine.ends(run, "failed")
+    assert Wait.objects.get(run_id=run, path="both/a/one").state == "suspended"
+    keep(version, 1)
+    clock.advance(days=2)
+    engine.release("healed")
+    assert acts.requeue(run)
+    engine.ends(run)
 
 
 def test_signals_and_waits_that_meet_never_miss_each_other(engine):

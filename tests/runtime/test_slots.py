@@ -165,6 +165,22 @@ def test_starts_at_once_take_no_more_than_there_is(engine):
     assert sorted(bool(made.dropped) for made in starts) == [False] * 3 + [True] * 5
 
 
+def test_starts_that_may_be_dropped_and_publishing_wait_for_each_other_in_one_order(engine):
+    version = engine.publish(QUICK, limits={"at_most": 1000, "more": "drop"})
+
+    def starts() -> str:
+        for n in range(100):
+            engine.start(version, n)
+        return "started"
+
+    def publishes() -> str:
+        for n in range(100):
+            engine.publish(QUICK, workflow=version.workflow, limits={"at_most": 1000 + n, "more": "drop"})
+        return "published"
+
+    assert at_once(starts, starts, publishes) == ["started", "started", "published"]
+
+
 def test_a_dropped_sub_flow_fails_its_step(engine):
     inner = engine.publish(HELD, limits={"at_most": 1, "more": "drop"})
     Workflow.objects.filter(pk=inner.workflow_id).update(name="Inner")
