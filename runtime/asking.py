@@ -39,13 +39,13 @@ OVER = """
 update approval a set next_at = null from wait w
 where w.id = a.wait_id and a.next_at <= (select holdfast_now()) and w.state in ('resolved', 'cancelled')
 """
-# Questions of which somebody has to be reminded, or others be asked. Held by the run's lock; one that a worker writes for
-# just now is left for the next turn.
+# Questions of which somebody has to be reminded, or others be asked, before their end: it may still be moved. Held by the
+# run's lock; one that a worker writes for just now is left for the next turn.
 DUE = """
 select a.wait_id, a.run_id, w.path, w.take, w.created_at, w.due_at, run.created_at as run_created_at, a.subject, a.message,
        a.details, a.policy, a.on_expired, a.rules, a.stage, holdfast_now() as now
 from approval a join wait w on w.id = a.wait_id join run on run.id = a.run_id join dispatch d on d.run_id = a.run_id
-where a.next_at <= (select holdfast_now()) and w.state = 'open'
+where a.next_at <= (select holdfast_now()) and w.state = 'open' and (w.due_at is null or a.next_at < w.due_at)
 order by a.next_at limit %s for no key update of d skip locked
 """
 STILL_OPEN = "select from wait where id = %s and state = 'open'"
@@ -192,5 +192,4 @@ def _next(due: Due, rules: Mapping[str, Any]) -> datetime | None:
         times.append(due.created_at + timedelta(seconds=rules["remind"] * (rules.get("reminded", 0) + 1)))
     if "escalate" in rules and not rules.get("escalated"):
         times.append(due.created_at + timedelta(seconds=rules["escalate"]))
-    soonest = min(times, default=None)
-    return None if soonest is None or due.due_at is not None and soonest >= due.due_at else soonest
+    return min(times, default=None)

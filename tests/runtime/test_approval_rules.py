@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth import get_user_model
 
@@ -82,6 +84,16 @@ def test_reminders_come_in_time_and_others_are_asked(engine, clock):
     eventually(lambda: Approval.objects.get(pk=approval.pk).next_at is None)
     assert len(mails(approval)) == 4
     assert LogLine.objects.filter(text="Not settled in time; asked kim@example.com too.").count() == 1
+
+
+def test_a_question_whose_end_is_moved_is_still_reminded_of_and_escalated(engine, clock):
+    engine.worker()
+    approval = asked(engine, approvers=[DANA], remind="2d", escalate_after="4d", escalate_to=[KIM])
+    clock.advance(days=2, minutes=1)
+    eventually(lambda: mails(approval)[1:] == [(DANA, 2)], what=lambda: str(mails(approval)))
+    assert waits.extend(approval.pk, clock.now() + timedelta(days=10))
+    clock.advance(days=2)
+    eventually(lambda: set(mails(approval)[2:]) == {(KIM, 1), (DANA, 3)}, what=lambda: str(mails(approval)))
 
 
 @pytest.mark.parametrize("failpoint", ["", "journal.before:1"])
