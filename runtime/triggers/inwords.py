@@ -14,6 +14,7 @@ _AT = re.compile(r"(.*?)(?:,? at | @ )(.+)")
 _TIME = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?(?: ?(am|pm))?(?: ?o'?clock)?")
 _DATES = re.compile(r"(?:every month |monthly )?on the (.+?)(?: of (?:every|each|the) month)?")
 _DATE = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_MINUTE, _HOUR, _DAY_OF_MONTH = r"[0-5]?\d", r"(?:[01]?\d|2[0-3])", r"(?:0?[1-9]|[12]\d|3[01])"
 
 
 class NotWords(ValueError):
@@ -37,21 +38,26 @@ def from_words(text: str) -> str:
 def to_words(cron: str) -> str:
     """The words for a cron line; empty for one that is more than words say."""
     fields = cron.split()
-    if len(fields) != 5 or fields[3] != "*":
+    if not cron.isascii() or len(fields) != 5 or fields[3] != "*":
         return ""
     minute, hour, dates, _, days = fields
     if dates == days == "*" and (words := _interval_words(minute, hour)):
         return words
-    if not minute.isdigit() or not re.fullmatch(r"\d+(,\d+)*", hour):
+    if not re.fullmatch(_MINUTE, minute) or not re.fullmatch(f"{_HOUR}(,{_HOUR})*", hour):
         return ""
     when = _day_words(dates, days)
     times = " and ".join(f"{int(one)}:{int(minute):02}" for one in hour.split(","))
     return f"{when} at {times}" if when else ""
 
 
-def _interval(number: int, unit: str, minute: str | None) -> str:
+def _even(number: int, unit: str) -> bool:
+    """Whether every so many minutes or hours is the same from one hour or day to the next."""
     most = 60 if unit == "minute" else 24
-    if not 1 <= number < most or most % number:
+    return 1 <= number < most and most % number == 0
+
+
+def _interval(number: int, unit: str, minute: str | None) -> str:
+    if not _even(number, unit):
         raise NotWords(f"Every {number} {unit}s does not divide {'an hour' if unit == 'minute' else 'a day'} evenly.")
     if unit == "minute":
         if minute is not None:
@@ -117,12 +123,18 @@ def _listed(text: str) -> list[str]:
 
 
 def _interval_words(minute: str, hour: str) -> str:
-    if hour == "*" and (found := re.fullmatch(r"\*(?:/(\d+))?", minute)):
-        return f"every {found[1]} minutes" if found[1] else "every minute"
-    if minute.isdigit() and (found := re.fullmatch(r"\*(?:/(\d+))?", hour)):
-        at = f" at :{int(minute):02}" if int(minute) else ""
-        return (f"every {found[1]} hours" if found[1] else "every hour") + at
-    return ""
+    if hour == "*" and minute.startswith("*"):
+        return _every(minute, "minute")
+    words = _every(hour, "hour") if re.fullmatch(_MINUTE, minute) else ""
+    return f"{words} at :{int(minute):02}" if words and int(minute) else words
+
+
+def _every(steps: str, unit: str) -> str:
+    found = re.fullmatch(r"\*(?:/(\d{1,2}))?", steps)
+    number = int(found[1] or 1) if found else 0
+    if not _even(number, unit):
+        return ""
+    return f"every {number} {unit}s" if number > 1 else f"every {unit}"
 
 
 def _day_words(dates: str, days: str) -> str:
@@ -132,7 +144,7 @@ def _day_words(dates: str, days: str) -> str:
         if re.fullmatch(r"[0-6](,[0-6])*", days):
             return "every " + " and ".join(DAYS[int(one)].capitalize() for one in days.split(","))
         return ""
-    if days == "*" and re.fullmatch(r"\d{1,2}(,\d{1,2})*", dates):
+    if days == "*" and re.fullmatch(f"{_DAY_OF_MONTH}(,{_DAY_OF_MONTH})*", dates):
         return "on the " + " and ".join(_ordinal(int(one)) for one in dates.split(",")) + " of every month"
     return ""
 

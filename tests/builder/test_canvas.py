@@ -73,6 +73,14 @@ def test_every_panel_can_be_opened(builder, flow, owner):
     assert builder.get(reverse("flow_panel", args=[flow.pk]), query).status_code == 200
 
 
+def test_a_schedule_that_is_none_leaves_its_panel_open_for_who_puts_it_right(team, builder):
+    clock = {"id": "clock", "type": "schedule", "config": {"cron": "1² 8 * * *"}}
+    flow = make_flow(team, "Clock", user=None, definition={"format": 1, "name": "Clock", "steps": [], "triggers": [clock]})
+    assert builder.get(reverse("flow", args=[flow.pk]), {"step": "clock"}).status_code == 200
+    panel = builder.get(reverse("flow_panel", args=[flow.pk]), {"step": "clock"})
+    assert panel.status_code == 200 and "1² 8 * * *" in panel.content.decode()
+
+
 def test_an_edit_answers_with_the_parts_that_changed_and_the_new_revision(builder, flow):
     response = send(builder, flow, operation={"op": "insert", "type": "delay", "place": {"after": "score"}})
     text = response.content.decode()

@@ -23,6 +23,7 @@ from runtime.triggers.schedule import KIND
     ("every minute", "* * * * *", "every minute"),
     ("hourly", "0 * * * *", "every hour"),
     ("every 6 hours at :05", "5 */6 * * *", "every 6 hours at :05"),
+    ("every hour at :10", "10 * * * *", "every hour at :10"),
     ("on the 1st and 15th of every month at 6:00", "0 6 1,15 * *", "on the 1st and 15th of every month at 6:00"),
     ("monthly on the 3rd at 7", "0 7 3 * *", "on the 3rd of every month at 7:00"),
 ])
@@ -43,6 +44,17 @@ def test_what_says_no_schedule_is_refused_with_how_to_write_one(text):
 
 @pytest.mark.parametrize("cron", ["0 8 1 1 *", "*/7 3 * * *", "0 8 1 * 1", "0-5 8 * * *", "not cron"])
 def test_what_words_do_not_say_stays_cron(cron):
+    assert to_words(cron) == ""
+
+
+@pytest.mark.parametrize("cron", ["*/45 * * * *", "*/7 * * * *", "0 */5 * * *", "0 */23 * * *", "*/60 * * * *", "*/0 * * * *"])
+def test_what_is_no_even_interval_is_not_called_one(cron):
+    """`*/45` comes at :00 and :45, `0 */5` at 20:00 and at 0:00."""
+    assert to_words(cron) == ""
+
+
+@pytest.mark.parametrize("cron", ["1² 8 * * *", "٣ 8 * * *", "61 8 * * *", "0 24 * * *", "0 8 0,32 * *", f"{'9' * 5000} 8 * * *"])
+def test_what_is_no_time_is_not_told_as_one(cron):
     assert to_words(cron) == ""
 
 
