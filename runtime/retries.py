@@ -148,6 +148,11 @@ with dropped as (
 )
 insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child'
 """
+# What earlier takes were sent: to the next one the same report is news.
+FORGET_SIGNALS = f"delete from signal where run_id = %(run)s and wait_id is not null and {AGAIN}"
+FORGET_NAMED_SIGNALS = f"""
+delete from named_signal where wait_id in (select id from wait where run_id = %(run)s and kind = 'callback' and {AGAIN})
+"""
 DROP_FRAMES = f"delete from frame where run_id = %(run)s and {AGAIN}"
 # A loop that goes on with one iteration opened again. One that has ended gets its place back as it was when it ended.
 OPEN_ITERATION = """
@@ -272,7 +277,7 @@ def reopen(run_id: int, course: Course | None) -> None:
         execute(FORGET_VALUE, at)
     for loop, newest in rows(LOOPS, given):
         execute(CLOSE_LOOP, {"run": run_id, "scope": scope_of(loop), "path": loop, "take": newest, "step": step_of(loop)})
-    for statement in (CLOSE, SUPERSEDE, SETTLE, DROP_WAITS, DROP_FRAMES):
+    for statement in (CLOSE, SUPERSEDE, SETTLE, DROP_WAITS, FORGET_SIGNALS, FORGET_NAMED_SIGNALS, DROP_FRAMES):
         execute(statement, given)
 
 

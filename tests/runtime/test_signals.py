@@ -111,6 +111,31 @@ def test_signals_and_waits_that_meet_never_miss_each_other(engine):
         assert engine.output(run, "paid") == n
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_callback_that_is_retried_takes_the_same_report_again_and_once(engine, named):
+    second = {"id": "two", "type": "callback"}
+    version = engine.publish([{"id": "paid", "type": "callback", "config": PAID if named else {}}, second])
+    engine.worker()
+    run = engine.start(version, {"order": 17})
+
+    def report() -> bool:
+        if named:
+            return signals.send(team(), "order_paid", "17", {"status": "ok"}, "a") == "taken"
+        return waits.signal(run, "paid", {"status": "ok"}, "a")
+
+    for turn in range(3):
+        assert not turn or acts.retry(run, "paid")
+        engine.wait(run, "paid")
+        engine.parked(run)
+        assert report() and not report()
+        engine.wait(run, "two")
+        engine.parked(run)
+    assert acts.retry(run, "two"), "what comes after it is done again, and what came before is not reported again"
+    engine.wait(run, "two")
+    engine.parked(run)
+    assert not report()
+
+
 def test_the_api_takes_signals_from_operators(engine):
     version = flow(engine, **PAID)
     engine.worker()
