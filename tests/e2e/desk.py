@@ -6,7 +6,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 
 from tests.builder import factories
@@ -30,15 +29,3 @@ def desk(page, live_server, complaints):
     page.set_viewport_size({"width": 1440, "height": 900})
     yield page
     assert complaints == []
-
-
-def barriers(page, complaints) -> list[str]:
-    """What axe finds. It injects styles, of which the browser complains: that is not our affair, and may come late."""
-    found = Axe().run(page, options={"preload": False}).response["violations"]
-    page.wait_for_timeout(100)
-    complaints[:] = [text for text in complaints if "style" not in text]
-    return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found]
-
-
-def overflow(page) -> int:
-    return page.evaluate("document.documentElement.scrollWidth - innerWidth")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from playwright.sync_api import Page
 
@@ -68,9 +67,3 @@ def lift(page: Page, source: str, target: str) -> None:
 def drag(page: Page, source: str, target: str) -> None:
     lift(page, source, target)
     page.mouse.up()
-
-
-def barriers(page: Page) -> list[str]:
-    """What axe finds."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]

@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 from runtime import jobs
 from runtime.models import Alert, Pause, Run, Wait
 from tests.builder import factories
-from tests.e2e.desk import barriers, complaints, desk, overflow, recent  # noqa: F401
+from tests.e2e.axe import barriers, overflow
+from tests.e2e.desk import complaints, desk, recent  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -79,7 +80,7 @@ def test_a_step_is_run_alone_from_its_menu(desk, live_server, complaints):
     desk.get_by_text("Run it for real").click()
     expect(desk.get_by_role("button", name="Run it, with its effects")).to_be_visible()
     desk.set_viewport_size({"width": 390, "height": 844})
-    assert overflow(desk) <= 0 and barriers(desk, complaints) == []
+    assert overflow(desk) <= 0 and barriers(desk) == []
     assert Run.objects.count() == 1
 
 
@@ -89,13 +90,13 @@ def test_all_work_is_paused_and_resumed(desk, live_server, complaints):
     desk.get_by_role("button", name="Pause all work").click()
     desk.locator("dialog[open] [data-yes]").click()
     expect(desk.locator("dialog[open]")).to_be_visible()  # a reason is asked for
-    assert not Pause.objects.exists() and barriers(desk, complaints) == []
+    assert not Pause.objects.exists() and barriers(desk) == []
     desk.get_by_label("Why?").fill("The CRM is down")
     desk.locator("dialog[open] [data-yes]").click()
     expect(desk.get_by_text("The CRM is down. New runs are kept")).to_be_visible()
     assert Pause.objects.exists()
     desk.set_viewport_size({"width": 390, "height": 844})
-    assert overflow(desk) <= 0 and barriers(desk, complaints) == []
+    assert overflow(desk) <= 0 and barriers(desk) == []
     desk.goto(f"{live_server.url}/flows/")
     desk.get_by_role("button", name="Resume all work").click()
     expect(desk.get_by_text("Work goes on.")).to_be_visible()
