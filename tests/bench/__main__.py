@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -54,10 +55,17 @@ def main() -> None:
     arguments.add_argument("--many", type=int, default=1_000_000)
     arguments.add_argument("--peers", action="store_true")
     chosen = arguments.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
-    with EmbeddedPostgres(folder / "postgres", folder / "postgres.log") as postgres:
+    with own_folder() as folder, EmbeddedPostgres(folder / "postgres", folder / "postgres.log") as postgres:
         prepare(postgres, folder, chosen.workers)
         measure(chosen, postgres)
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """For the database, whose user passes through when we are root; a million runs are not left behind."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o711)
+        yield Path(folder)
 
 
 def prepare(postgres: EmbeddedPostgres, folder: Path, workers: int) -> None:

@@ -10,13 +10,12 @@ import argparse
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from builder.postgres import EmbeddedPostgres
-from tests.bench.__main__ import Workers, prepare
+from tests.bench.__main__ import Workers, own_folder, prepare
 
 LONGEST = """
 select round(total_exec_time::numeric) as ms, calls, round(mean_exec_time::numeric, 3) as mean_ms, rows, query
@@ -51,9 +50,8 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path(".profile"))
     chosen = arguments.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-profile-"))
     settings = {"shared_preload_libraries": "pg_stat_statements"}
-    with EmbeddedPostgres(folder / "postgres", folder / "postgres.log", settings) as postgres:
+    with own_folder() as folder, EmbeddedPostgres(folder / "postgres", folder / "postgres.log", settings) as postgres:
         prepare(postgres, folder, workers := 2)
         profile(chosen, postgres, Watched(workers))
     print(f"Flame graphs and statements are in {chosen.out}.")
