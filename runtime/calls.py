@@ -170,14 +170,14 @@ async def _ask_or_check(execution: Execution, ctx: StepContext, last: PastAttemp
 
 
 async def _ask(execution: Execution, ctx: StepContext, last: PastAttempt, rows: list[Row]) -> PastWait:
-    rows += [("attention", (execution.run.id,)), *execution.title_rows()]
+    rows += [("attention", (execution.run.id,)), *await execution.title_rows()]
     data = {"reason": "uncertain", "attempt": last.n, "error": last.error or INTERRUPTED}
     return await register(execution, ctx, WaitKind.PERSON, last.n, rows, data=data)
 
 
 async def _ask_for_money(execution: Execution, ctx: StepContext, words: str) -> PastWait:
     """A person has to say whether to go on: running it again is going on whatever it costs."""
-    rows = [*ctx.lines, ("attention", (execution.run.id,)), *execution.title_rows(), execution.log(ctx.path, words, "warning")]
+    rows = [*ctx.lines, ("attention", (execution.run.id,)), *await execution.title_rows(), execution.log(ctx.path, words, "warning")]
     ctx.lines = []
     data = {"reason": "budget", "error": words}
     return await register(execution, ctx, WaitKind.PERSON, BUDGET, rows, data=data)
@@ -281,7 +281,7 @@ async def register(
     """Make a wait durable, with what belongs to it. It may come back resolved, by a signal that came early."""
     execution.has_waits = True
     data = data or {}
-    wait_row: Row = ("wait", (*ctx.key, kind, n, after, until, execution.dump(data)))
+    wait_row: Row = ("wait", (*ctx.key, kind, n, after, until, execution.dump(data, "What the wait keeps")))
     execution.registering += 1
     try:
         returned = await execution.commit(*rows, wait_row, *(more or []))

@@ -33,6 +33,8 @@ from .tokens import callback_url
 LARGEST_VALUE = 1 << 20
 LARGEST_INLINE = 256 << 10
 """Outputs that are larger than so many bytes have a row of their own."""
+GIVE_LESS = "Give less, such as fewer fields."
+ASK_FOR_LESS = "Ask for less, such as fewer fields or a page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
 MOST_PENDING_ROWS = 400
 ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 MOST_FOUND_BY, LONGEST_FOUND_BY = 50, 200
@@ -48,15 +50,25 @@ class StepFailed(Exception):
 
 
 class RunStopped(Exception):
-    """A stop step ended the run. `rows` are its own, to be written with the run's end; `error` if it ended as failed."""
+    """A stop step ended the run. `output` is JSON text; `rows` are its own, to be written with the run's end; `error` if it
+    ended as failed."""
 
-    def __init__(self, state: RunState, message: str, output: Any, error: dict[str, Any] | None, rows: list[Row]):
+    def __init__(self, state: RunState, message: str, output: str | None, error: dict[str, Any] | None, rows: list[Row]):
         super().__init__(message)
         self.state, self.message, self.output, self.error, self.rows = state, message, output, error, rows
 
 
 class Unstorable(ValueError):
     """A value that the database or JSON cannot hold."""
+
+
+def too_large(what: str, most: int, remedy: str) -> Unstorable:
+    return Unstorable(f"{what} is larger than {most / (1 << 20):g} MiB. {remedy}")
+
+
+def largest_output() -> int:
+    """Bytes of JSON that a step may give."""
+    return int(settings.HOLDFAST_LARGEST_OUTPUT_MIB * (1 << 20))
 
 
 class Services(Protocol):
@@ -199,7 +211,7 @@ class Execution:
             await asyncio.sleep(0)
 
     def log(self, path: str, text: str, level: str = "info", data: Any = None) -> Row:
-        return "log", (self.run.id, path, level, self.words(text), self.dump(data) if data is not None else None)
+        return "log", (self.run.id, path, level, self.words(text), None if data is None else self.dump(data, "What is logged"))
 
     def words(self, text: str) -> str:
         """Text for people as it is stored: secrets masked, at most 4,000 characters."""
@@ -217,12 +229,9 @@ class Execution:
         told = output.items() if isinstance(output, dict) else ()
         return ENCODE(dict(islice(((name, one) for name, one in told if type(one) is int), 8))), size
 
-    def dump_output(self, output: Any) -> str:
-        """As `dump`, for what a step gives."""
-        most = settings.HOLDFAST_LARGEST_OUTPUT_MIB
-        words = f"The output is larger than {most:g} MiB, the most that a step may give. Ask for less, such as fewer fields or a"
-        words += " page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
-        return self.dump(output, int(most * (1 << 20)), words)
+    def dump_output(self, output: Any, what: str = "The output") -> str:
+        """As `dump`, for what a step gives and what is made of that."""
+        return self.dump(output, what, largest_output(), ASK_FOR_LESS)
 
     async def fetch(self, steps: frozenset[str], scope: Scope) -> None:
         """Bring the large outputs of these steps, which are about to be read, into what expressions see."""
@@ -235,8 +244,8 @@ class Execution:
                 rows = await self.services.query(BLOB, [self.run.id, where.path, where.take])
                 seen[step] = {**seen[step], "output": rows[0][0]}
 
-    def dump(self, value: Any, most: int = LARGEST_VALUE, too_large: str = "The value is larger than 1 MiB.") -> str:
-        """JSON text as it is stored, secrets masked. Raises Unstorable."""
+    def dump(self, value: Any, what: str = "The value", most: int = LARGEST_VALUE, remedy: str = GIVE_LESS) -> str:
+        """JSON text as it is stored, secrets masked. Raises Unstorable, which says what is too large and what to do."""
         try:
             text = ENCODE(self.masker.mask(value))
             size = len(text) if text.isascii() else len(text.encode())
@@ -249,7 +258,7 @@ class Execution:
         except (ValueError, TypeError, RecursionError) as wrong:
             raise Unstorable(f"The value is no storable JSON: {wrong}") from None
         if size > most:
-            raise Unstorable(too_large)
+            raise too_large(what, most, remedy)
         return text
 
     # Parking
@@ -321,7 +330,7 @@ class Execution:
                 if self.active:
                     return
                 failpoints.hit("release.before")
-                rows = [*self.title_rows(), ("release", (self.run.id, self.claim.token, self.claim.wakes))]
+                rows = [*await self.title_rows(), ("release", (self.run.id, self.claim.token, self.claim.wakes))]
                 if self.spent is not None:
                     rows.append(("spent", (self.run.id, self.spent)))
                     self.spent = None
@@ -402,9 +411,10 @@ class Execution:
 
     # Its beginning and its end
 
-    def title_rows(self) -> list[Row]:
+    async def title_rows(self) -> list[Row]:
         if self.titled:
             return []
+        await self.fetch(self.plan.reads, self.scope)
         self.titled = True
         return [("title", (self.run.id, self.title(), self.began_at)), *self.search_rows()]
 
@@ -431,7 +441,11 @@ class Execution:
         found.pop("", None)
         return [("found_by", (self.run.id, text)) for text in list(found)[:MOST_FOUND_BY]]
 
-    def end_rows(self, state: RunState, output: Any = None, error: dict[str, Any] | None = None) -> list[Row]:
+    async def end_rows(self, state: RunState, output: str | None = None, error: dict[str, Any] | None = None) -> list[Row]:
+        await self.fetch(self.plan.reads, self.scope)
+        return self._end_rows(state, output, error)
+
+    def _end_rows(self, state: RunState, output: str | None, error: dict[str, Any] | None) -> list[Row]:
         self.titled = True
         rows: list[Row] = self.search_rows()
         if error is not None:
@@ -440,8 +454,8 @@ class Execution:
             after = WaitState.SUSPENDED if state == RunState.FAILED else WaitState.CANCELLED
             rows.append(("unwait", (self.run.id, after)))
         rows.append(("end", (
-            self.run.id, self.claim.token, state, None if output is None else self.dump(output),
-            None if error is None else self.dump(error), self.title(), self.began_at, self.plan.on_failure,
+            self.run.id, self.claim.token, state, output, None if error is None else self.dump(error),
+            self.title(), self.began_at, self.plan.on_failure,
         )))
         if self.spent is not None or self.run.started_at is not None:
             rows.append(("cost", (self.run.id,)))
@@ -450,4 +464,4 @@ class Execution:
     def broken_rows(self, error: BaseException) -> list[Row]:
         """The interpreter itself failed: end the run, and say so, rather than run into the same fault for ever."""
         message = f"Holdfast failed to run this: {type(error).__name__}: {error}"
-        return [self.log("", message, "error"), *self.end_rows(RunState.FAILED, error={"message": self.words(message)[:1000]})]
+        return [self.log("", message, "error"), *self._end_rows(RunState.FAILED, None, {"message": self.words(message)[:1000]})]

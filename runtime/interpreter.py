@@ -51,12 +51,14 @@ async def advance(execution: Execution) -> None:
 async def _to_its_end(execution: Execution) -> None:
     try:
         await _walk(execution)
-        rows = execution.end_rows(RunState.SUCCEEDED)
+        rows = await execution.end_rows(RunState.SUCCEEDED)
     except StepFailed as failed:
-        rows = [execution.log("", f"The run failed: {failed}", "error"), *execution.end_rows(RunState.FAILED, error=failed.error)]
+        ended = await execution.end_rows(RunState.FAILED, error=failed.error)
+        rows = [execution.log("", f"The run failed: {failed}", "error"), *ended]
     except RunStopped as stopped:
         words = f"Stopped as {stopped.state}" + (f": {stopped.message}" if stopped.message else "")
-        rows = [*stopped.rows, execution.log("", words), *execution.end_rows(stopped.state, stopped.output, stopped.error)]
+        ended = await execution.end_rows(stopped.state, stopped.output, stopped.error)
+        rows = [*stopped.rows, execution.log("", words), *ended]
     await execution.commit(*rows)
 
 
@@ -74,7 +76,7 @@ async def _end_refused(execution: Execution, why: str) -> None:
     execution.claim.refused = None
     error = {"message": f"The database refused what the run wrote: {why}"}
     try:
-        await execution.commit(*execution.end_rows(RunState.FAILED, error=error))
+        await execution.commit(*await execution.end_rows(RunState.FAILED, error=error))
     except StaleClaim:
         log.info("run %s: the lease was lost", execution.run.id)
 
@@ -246,13 +248,18 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     if isinstance(outcome, Stop):
         # Its rows are written with the end: a result without it would let the next owner pass over the stop.
-        state, error = StepState.SUCCEEDED, None
+        state, error, text = StepState.SUCCEEDED, None, None
+        if outcome.output is not None:
+            try:
+                text = execution.dump(outcome.output, "The run's output")
+            except Unstorable as wrong:
+                raise StepError(str(wrong), field="output") from None
         if outcome.state == RunState.FAILED:
             # As one that failed: a requeue runs it again, and does not pass over it.
             state, error = StepState.FAILED, _error(execution, ctx.node, ctx.path, StepError(str(outcome.message)))
         row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, state, outcome.output, error, ctx)
         rows = [*_settled_if_open(ctx), *ctx.lines, row]
-        raise RunStopped(outcome.state, str(outcome.message), outcome.output, error, rows)
+        raise RunStopped(outcome.state, str(outcome.message), text, error, rows)
     return outcome
 
 
@@ -262,13 +269,13 @@ def _settled_if_open(ctx: StepContext) -> list[Row]:
 
 
 async def _park(execution: Execution, ctx: StepContext, park: Park, n: int):
-    rows: list[Row] = [*_settled_if_open(ctx), *ctx.lines]
-    ctx.lines = []
     more: list[Row] = []
     if park.kind == WaitKind.CALLBACK:
         more.append(("early", (execution.run.id, ctx.path)))
     if park.question is not None:
         more += question_rows(execution, ctx, park.question, n)
+    rows: list[Row] = [*_settled_if_open(ctx), *ctx.lines]
+    ctx.lines = []
     try:
         return await register(
             execution, ctx, park.kind, n, rows, after=park.after.total_seconds() if park.after is not None else None,
@@ -300,22 +307,20 @@ async def _take_early(execution: Execution, own: PastWait) -> None:
 
 def _success(execution: Execution, ctx: StepContext, done: Done) -> tuple[list[Row], Result]:
     """The rows of a finished step: attempt settled, result, mails and log, committed together."""
-    rows: list[Row] = []
-    if ctx.open:
-        rows.append(ctx.settled(AttemptOutcome.ANSWERED, done))
+    settled = [ctx.settled(AttemptOutcome.ANSWERED, done)] if ctx.open else []
+    rows: list[Row] = [*settled]
     try:
         rows.append(_result_row(
             execution, ctx.node, ctx.path, ctx.scope, ctx.take, StepState.SUCCEEDED, done.output, ctx=ctx
         ))
         for mail in done.mails:
-            rows.append(mail_row(execution, ctx, mail))
+            rows.append(mail_row(execution, ctx, mail, "body"))
         if done.file is not None:
             content = execution.masker.mask_bytes(done.file.content)
             rows.append(("file", (execution.run.id, ctx.path, ctx.take, done.file.key, b64encode(content).decode())))
-    except Unstorable as wrong:
-        if rows:
-            execution.add(rows[0])
-        raise StepError(f"The output cannot be stored: {wrong}") from None
+    except (StepError, Unstorable) as wrong:
+        execution.add(*settled)
+        raise wrong if isinstance(wrong, StepError) else StepError(f"The output cannot be stored: {wrong}") from None
     rows += ctx.lines
     rows += [execution.log(ctx.path, line) for line in done.log]
     rows.append(execution.log(ctx.path, f"{ctx.node.name}: done"))

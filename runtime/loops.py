@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .execution import Execution, Group, Scope, StepFailed, Unstorable
+from .execution import ASK_FOR_LESS, Execution, Group, Scope, StepFailed, Unstorable, largest_output, too_large
 from .expressions import ExpressionError
 from .journal import Row
 from .memory import CHUNK, GIVEN, VALUES, Elsewhere, FrameState
@@ -61,6 +61,8 @@ class _Loop:
         self.items: list[Any] | None = None
         self.chunks: dict[int, list[Any]] = {}
         self.before: tuple[int, dict[str, Any]] | None = None
+        self.collected = 0
+        """Characters, of the iterations that ended here: more than an output may have are refused before all are done."""
 
     async def begin(self) -> None:
         """Find the frame, or evaluate the items and make it."""
@@ -91,8 +93,8 @@ class _Loop:
         items = self.items or []
         chunks = [items[first : first + CHUNK_SIZE] for first in range(0, len(items), CHUNK_SIZE)]
         try:
-            return [("chunk", (self.execution.run.id, self.path, take, n, self.execution.dump(chunk)))
-                    for n, chunk in enumerate(chunks)]
+            texts = [self.execution.dump_output(chunk, "What a hundred items of the list hold") for chunk in chunks]
+            return [("chunk", (self.execution.run.id, self.path, take, n, text)) for n, text in enumerate(texts)]
         except Unstorable as wrong:
             raise StepError(str(wrong), field="config.items") from None
 
@@ -171,7 +173,10 @@ class _Loop:
         self.frame.succeeded += 1
         if self.node.collect is not None:
             try:
-                value = self.execution.dump(self.node.collect.evaluate(iteration.names))
+                value = self.execution.dump_output(self.node.collect.evaluate(iteration.names), "What an iteration collects")
+                self.collected += len(value)
+                if self.collected > largest_output():
+                    raise too_large("What the loop collects", largest_output(), ASK_FOR_LESS)
             except (ExpressionError, Unstorable) as wrong:
                 raise self._wrong(str(wrong), "config.collect") from None
             self.execution.add(("value", (self.execution.run.id, self.path, self.frame.take, index, value)))

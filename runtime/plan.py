@@ -77,6 +77,8 @@ class Plan:
     """US dollars that calls of a run, and of all runs of a day, may cost before a person is asked."""
     search: tuple[Expression, ...] = ()
     """What its runs can be found by."""
+    reads: frozenset[str] = frozenset()
+    """Ids of the steps whose outputs title and search read; `*` for any."""
 
 
 class PlanError(Exception):
@@ -97,7 +99,7 @@ def make_plan(
     return Plan(
         number, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
         frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""), definition.get("on_failure") or "",
-        definition.get("budget_run"), definition.get("budget_day"), search,
+        definition.get("budget_run"), definition.get("budget_day"), search, frozenset(maker.reads),
     )
 
 

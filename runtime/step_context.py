@@ -118,7 +118,7 @@ class StepContext:
         if execution.masker.mask(onward) != onward:  # what is stored of it would lead nowhere
             return self.answered(response)
         try:
-            text = execution.dump_output({"value": value, "onward": onward})
+            text = execution.dump_output({"value": value, "onward": onward}, "What one call gave")
         except Unstorable as wrong:
             raise StepError(str(wrong)) from None
         rows = [self.settled(AttemptOutcome.ANSWERED, Done(response=response)), *self.lines]
@@ -167,7 +167,7 @@ class StepContext:
         if depth >= DEEPEST_CHAIN:
             raise StepError(f"Flows start each other {DEEPEST_CHAIN} deep here; deeper than that they may not.", field="flow")
         try:
-            given = execution.dump({"body": body})
+            given = execution.dump({"body": body}, "What the flow is given")
         except Unstorable as wrong:
             raise StepError(str(wrong), field="input") from None
         lines, self.lines = self.lines, []
@@ -197,7 +197,7 @@ class StepContext:
         token = self._execution.claim.token
         rows, self.lines = self.lines, []
         try:
-            dumped = self._execution.dump(request)
+            dumped = self._execution.dump(request, "What is recorded of the request")
         except Unstorable as wrong:
             raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
         with self._off_the_clock():
@@ -230,7 +230,7 @@ class StepContext:
         response = None
         if done is not None and done.response is not None:
             try:
-                response = self._execution.dump(done.response)
+                response = self._execution.dump(done.response, "What is recorded of the answer")
             except Unstorable as wrong:
                 error = error or str(wrong)
         cost = getattr(done, "cost", None)

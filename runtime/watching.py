@@ -65,7 +65,7 @@ class Watching:
             if held:
                 await self._compare(held)
             for execution in held:
-                if rows := execution.title_rows():
+                if rows := await execution.title_rows():
                     execution.add(*rows)
                 if execution.parked:
                     await self._quietly(execution.resolve_due())

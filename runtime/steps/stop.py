@@ -16,7 +16,7 @@ from .fields import Json, Text
 class StopConfig(Config):
     outcome: Literal["succeeded", "failed"] = Field("succeeded", title="End as")
     message: Text = Field("", title="Message", description="Shown on the run.", examples=["No budget this year"])
-    output: Json = Field(None, title="Output", description="The run's output.")
+    output: Json = Field(None, title="Output", description="The run's output, at most 1 MiB.")
 
 
 class Stop(StepType):

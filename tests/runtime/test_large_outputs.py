@@ -13,7 +13,7 @@ from django.urls import reverse
 from builder.largevalues import SHOWN
 from builder.tokens import make_token
 from runtime import acts, memory, retention, waits
-from runtime.models import Blob, Membership, Run, StepResult
+from runtime.models import Blob, Membership, Run, RunSearch, StepResult, Workflow
 from tests.builder import factories
 from tests.runtime.engine import eventually
 
@@ -72,6 +72,81 @@ def test_loops_collect_and_remember_large_outputs(engine):
     assert engine.output(run, "after") == {"long": 400_000}
     row = StepResult.objects.get(run_id=run, path="each")
     assert row.output == {"count": 2, "succeeded": 2, "failed": 0} and row.output_size > 1_600_000
+
+
+def test_a_loop_goes_through_it(engine):
+    """A hundred items of it are one row."""
+    body = [{"id": "one", "type": "set", "config": {"values": {"n": "{{ size(loop.item.text) }}"}}},
+            {"id": "wait", "type": "callback", "config": {}}]
+    loop = {"id": "each", "type": "loop", "steps": body, "config": {
+        "items": "steps.big.output.items", "collect": "loop.item.text + string(steps.one.output.n)", "concurrency": 100}}
+    run = engine.start(engine.publish([GIVES, loop]), {"items": [{"text": "x" * 30_000}] * 100})
+    worker = engine.worker()
+    engine.wait(run, "each[99]/wait")
+    worker.kill()
+    engine.leases_end()
+    engine.worker()
+    engine.drive(None, [run], lambda: engine.state(run) != "open")
+    engine.ends(run)
+    assert StepResult.objects.get(run_id=run, path="each").value["results"] == ["x" * 30_000 + "30000"] * 100
+
+
+ASKS = {"subject": "Go?", "approvers": ["dana@example.com"]}
+
+
+@pytest.mark.parametrize(("type", "config", "field"), [
+    ("stop", {"output": "{{ steps.big.output }}"}, "output"),
+    ("email", {"to": ["dana@example.com"], "subject": "It", "body": "{{ steps.big.output.text }}"}, "body"),
+    ("approval", ASKS | {"details": {"It": "{{ steps.big.output.text }}"}}, "details"),
+    ("approval", ASKS | {"message": "{{ steps.big.output.text }}"}, "message"),
+    ("workflow", {"flow": "Itself", "input": "{{ steps.big.output }}"}, "input"),
+    ("loop", {"items": "[1, 2, 3]", "collect": "steps.big.output.text"}, "config.collect"),
+])
+def test_what_does_not_take_as_much_fails_its_step_and_names_the_field(engine, type, config, field):
+    step = {"id": "reads", "type": type, "config": config}
+    if type == "loop":
+        step["steps"] = [{"id": "inside", "type": "probe"}]
+    version = engine.publish([GIVES, step])
+    Workflow.objects.filter(pk=version.workflow_id).update(name="Itself")
+    run = engine.start(version, {"text": "x" * 1_200_000})
+    engine.worker(largest_output_mib=2)
+    error = engine.ends(run, "failed").error
+    assert (error["step"], error["field"]) == ("reads", field)
+    assert "MiB. " in error["message"] and "fewer fields" in error["message"]
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_title_and_search_read_it_after_a_resume(engine, dies):
+    wait = {"id": "wait", "type": "callback", "config": {}}
+    hold = {"id": "hold", "type": "probe", "config": {"hold": "go"}}
+    shown = {"title": "Order {{ steps.big.output.order }}", "search": ["steps.big.output.order"]}
+    run = engine.start(engine.publish([wait, GIVES, hold if dies else wait | {"id": "more"}], **shown), BIG | {"order": "A 17"})
+    worker = engine.worker()
+    engine.wait(run, "wait")
+    waits.signal(run, "wait", {}, "once")
+    if dies:
+        eventually(lambda: len(engine.ledger(run)) == 2)
+        worker.kill()
+        engine.leases_end()
+        engine.release("go")
+        engine.worker()
+    else:
+        engine.wait(run, "more")
+        engine.parked(run)
+        waits.signal(run, "more", {}, "once")
+    assert engine.ends(run).title == "Order A 17"
+    assert list(RunSearch.objects.filter(run_id=run).values_list("value", flat=True)) == ["a 17"]
+
+
+def test_a_run_that_waits_after_a_death_is_titled_by_it(engine):
+    hold = {"id": "hold", "type": "probe", "config": {"hold": "go"}}
+    wait = {"id": "wait", "type": "callback", "config": {}}
+    run = engine.start(engine.publish([GIVES, hold, wait], title="{{ steps.big.output.n }}"), BIG)
+    engine.dies(engine.worker(failpoint="attempt.after:2"))
+    engine.release("go")
+    engine.worker()
+    engine.parked(run)
+    assert Run.objects.get(pk=run).title == "7"
 
 
 def test_people_see_it_in_parts_and_programs_as_a_whole(engine, client):
