@@ -22,7 +22,8 @@ from .states import JobState
 
 MOST_RUNS = 100_000
 ACTS_AT_ONCE = 25
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = {"csv": 500, "jsonl": 25}
+"""Of JSON Lines fewer: each has an input and an output, which may have 1 MiB."""
 KEPT_DAYS = 7
 
 JOBS_LEFT = """
@@ -106,7 +107,7 @@ def turn(job_id: int, token: int) -> bool:
     if not permitted(job):
         stop(job_id)
         return False
-    size = ROWS_AT_ONCE if job.action == "export" else ACTS_AT_ONCE
+    size = ROWS_AT_ONCE[job.format] if job.action == "export" else ACTS_AT_ONCE
     with connection.cursor() as cursor:
         cursor.execute(TURN, [size, job_id, token])
         row = cursor.fetchone()

@@ -122,7 +122,7 @@ def test_a_call_that_may_have_happened_is_resolved(version):
 
 
 def test_an_export_is_as_long_as_it_is(version, monkeypatch):
-    monkeypatch.setattr("builder.management.commands.export.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("builder.management.commands.export.ROWS_AT_ONCE", {"csv": 2, "jsonl": 2})
     for n in range(5):
         factories.run(version, state="succeeded", output={"n": n})
     factories.run(version)

@@ -95,7 +95,7 @@ def test_a_job_is_stopped(client, operator, version, worked):
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_an_export_is_a_file_to_download(client, operator, version, worked, monkeypatch, kind):
-    monkeypatch.setattr(jobs, "ROWS_AT_ONCE", 2)
+    monkeypatch.setitem(jobs.ROWS_AT_ONCE, kind, 2)
     for n in range(4):
         factories.run(version, state="succeeded", title="=1+1" if n == 0 else f"T{n}", output={"n": n}, cost="0.5")
     factories.run(version, title="open")
@@ -105,6 +105,7 @@ def test_an_export_is_a_file_to_download(client, operator, version, worked, monk
     job = Job.objects.get()
     assert client.get(reverse("job_file", args=[job.pk])).status_code == 404
     worked()
+    assert job.parts.count() == 2
     assert "Download" in client.get(answer.url).content.decode()
     file = client.get(reverse("job_file", args=[job.pk]))
     assert file["X-Content-Type-Options"] == "nosniff" and file["Content-Disposition"].startswith("attachment")

@@ -20,6 +20,6 @@ class Command(FilterCommand):
         runs = self.found(options).select_related("workflow").prefetch_related("version").order_by("pk")
         runs = runs if format == "jsonl" else runs.defer("input", "output")
         last, first = 0, True
-        while rows := list(runs.filter(pk__gt=last)[:ROWS_AT_ONCE]):
+        while rows := list(runs.filter(pk__gt=last)[: ROWS_AT_ONCE[format]]):
             self.stdout.write(json_lines(rows) if format == "jsonl" else csv_lines(rows, header=first), ending="")
             last, first = rows[-1].pk, False
