@@ -150,7 +150,8 @@ def _changed(
     pins_follow(workflow, saved.before, saved.draft.definition)
     board, asked = Board(workflow, saved.draft), request.POST if request.method == "POST" else request.GET
     opened = asked.get("open")
-    if opened and operation.get("step") == opened and operation["op"] in ("configure", "rename"):
+    was = operation["step"] if operation.get("op") in ("configure", "rename") and operation["step"] != saved.focus else ""
+    if opened and opened == was:
         opened = saved.focus
     shown = panel_for(board, opened, asked.get("tab", "setup")) if opened is not None else None
     context = {
@@ -166,6 +167,7 @@ def _changed(
         "picked": saved.picked,
         "label": saved.label,
         "op": operation.get("op"),
+        "was": was,
         "announce": announce or saved.label,
         "panel_gone": opened is not None and shown is None,
     }

@@ -29,7 +29,7 @@ export function select(tab) {
     const chosen = other === tab;
     other.setAttribute("aria-selected", chosen);
     other.tabIndex = chosen ? 0 : -1;
-    const panel = document.getElementById(other.getAttribute("aria-controls"));
+    const panel = other.getRootNode().getElementById(other.getAttribute("aria-controls"));
     if (panel) panel.hidden = !chosen;
   }
   tab.dispatchEvent(new CustomEvent("tab:selected", { bubbles: true }));

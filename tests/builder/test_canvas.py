@@ -86,7 +86,7 @@ def test_an_edit_answers_with_the_parts_that_changed_and_the_new_revision(builde
     text = response.content.decode()
     assert 'hx-swap-oob="afterend:#node-score"' in text and 'id="step-delay"' in text
     assert 'id="step-call"' not in text, "what did not change is not sent again"
-    assert event(response) == {"revision": 2, "focus": "delay", "picked": [], "label": "Add Delay", "op": "insert", "announce": "Add Delay", "panel_gone": False}
+    assert event(response) == {"revision": 2, "focus": "delay", "picked": [], "label": "Add Delay", "op": "insert", "announce": "Add Delay", "panel_gone": False, "was": ""}
 
 
 def test_a_field_of_the_panel_is_sent_as_it_was_typed(builder, flow):

@@ -28,6 +28,15 @@ export { fragment } from "hf/fragment";
 export function swapParts(html) {
   if (!html) return;
   document.dispatchEvent(new CustomEvent("canvas:swapping"));
-  htmx.swap(document.body, html, { swapStyle: "none" });
+  htmx.swap(document.body, withPlaces(html), { swapStyle: "none" });
   document.dispatchEvent(new CustomEvent("canvas:swapped"));
+}
+
+/* What an answer says of a panel that has been closed meanwhile has no place any more. */
+function withPlaces(html) {
+  const box = document.createElement("template");
+  box.innerHTML = html;
+  const lost = [...box.content.querySelectorAll("[id][hx-swap-oob=true]")].filter(part => !document.getElementById(part.id));
+  for (const part of lost) part.remove();
+  return lost.length ? box.innerHTML : html;
 }

@@ -3,10 +3,12 @@ import { announce, board, cards, current, focusCard, revision, url } from "hf/ca
 import { panelNow, takeAnswer } from "hf/canvas/answers";
 
 export async function catchUp() {
-  const query = new URLSearchParams({ ...panelNow(), revision: revision() });
+  const from = revision();
+  const query = new URLSearchParams({ ...panelNow(), revision: from });
   const response = await fetch(`${url("since/")}?${query}`, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
   if (response.status !== 200 || response.redirected) return location.reload();
-  takeAnswer(await response.text(), response.headers.get("HX-Trigger"));
+  const html = await response.text();
+  if (from === revision()) takeAnswer(html, response.headers.get("HX-Trigger")); // else an answer of ours was faster
 }
 
 document.addEventListener("draft:caught_up", ({ detail }) => {

@@ -13,6 +13,7 @@ const queue = kept();
 let sending = false;
 let asking = false;
 let leaving = false;
+let owed = false; // a panel that was not shown, because edits were waiting
 let pause = FIRST_PAUSE;
 let timer = null;
 
@@ -54,21 +55,34 @@ async function send() {
   const item = queue[0];
   item.made ??= revision();
   tell("Saving…");
-  let response = null;
-  try {
-    response = await fetch(url(item.part), { method: "POST", body: body(item), headers: headers(), credentials: "same-origin" });
-  } catch { /* no connection */ }
-  sending = false;
-  if (!response || response.status >= 500) return retryLater();
+  const answer = await post(item);
+  if (!answer || answer.response.status >= 500) {
+    sending = false;
+    return retryLater();
+  }
   pause = FIRST_PAUSE;
-  await settle(response, item);
+  settle(answer, item);
+  sending = leaving; // not before: what the answer swaps may send the field that had the focus, and that comes after it
   show();
   document.dispatchEvent(new CustomEvent("draft:answered"));
+  if (owed && !pending()) {
+    owed = false; // the last edit was refused, and brought no panel
+    catchUp();
+  }
   send();
 }
 
-async function settle(response, item) {
-  const html = await response.text();
+/* {response, html}, or nothing without a connection. */
+async function post(item) {
+  try {
+    const response = await fetch(url(item.part), { method: "POST", body: body(item), headers: headers(), credentials: "same-origin" });
+    return { response, html: await response.text() };
+  } catch {
+    return null;
+  }
+}
+
+function settle({ response, html }, item) {
   if (response.status === 409) return ask(item, html);
   const elsewhere = response.headers.get("HX-Redirect");
   if (elsewhere || response.status === 401 || response.redirected) return signIn(elsewhere);
@@ -86,18 +100,24 @@ async function settle(response, item) {
 function signIn(elsewhere, item = {}) {
   item.reloaded = true;
   leaving = true;
-  sending = true;
   keep(queue);
   if (elsewhere) location.assign(elsewhere);
   else location.reload();
 }
 
 function body(item) {
-  const again = item.on ? { shape: "" } : {};
+  const again = item.on || owed ? { shape: "" } : {};
   const about = { ...panelNow(), ...again, revision: item.on ?? item.made, edit_key: item.key, ...(item.over && { over: item.over }) };
   const fields = [...Object.entries(item.values), ...item.more, ...Object.entries(about)];
   return new URLSearchParams(fields);
 }
+
+/* A panel from before the edits that wait would take back what was typed: the last of them brings it. */
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  if (detail.target.id !== "panel") return;
+  owed = pending();
+  detail.shouldSwap = !owed;
+});
 
 const headers = () => ({ "HX-Request": "true", "HX-Current-URL": location.href, ...JSON.parse(document.body.getAttribute("hx-headers")) });
 
@@ -136,8 +156,19 @@ function ask(item, html) {
 
 document.addEventListener("draft:saved", ({ detail }) => {
   board().dataset.revision = detail.revision;
+  if (detail.was) follow(detail.was, detail.focus);
   announce(detail.announce);
 });
+
+/* A step has another id: what waits for it, and what is open, goes by that one. */
+function follow(was, now) {
+  const panel = document.getElementById("panel");
+  if (panel.dataset.owner === was) panel.dataset.owner = now;
+  for (const item of queue.filter(item => item.values.owner === was)) {
+    item.values.owner = now;
+    item.field = `${now}/${item.values.field}`;
+  }
+}
 
 document.addEventListener("draft:refused", ({ detail }) => {
   tell("Not saved");

@@ -52,7 +52,6 @@ class Expr extends HTMLElement {
     editor.spellcheck = !this.hasAttribute("data-expression") && this.lines;
     editor.dataset.placeholder = this.control.placeholder;
     if (this.hasAttribute("data-expression")) editor.classList.add("mono");
-    if (label) label.addEventListener("click", () => editor.focus());
     return editor;
   }
 
@@ -182,5 +181,8 @@ function arrow() {
   mark.textContent = "›";
   return mark;
 }
+
+/* The label may be another one by now. */
+document.addEventListener("click", event => event.target.closest?.("label[for]")?.control?.closest("hf-expr")?.editor?.focus());
 
 customElements.define("hf-expr", Expr);

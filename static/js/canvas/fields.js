@@ -1,27 +1,34 @@
 /* A change in the panel is sent as it was typed, field by field: what a field is, the server knows. */
+import { staying, swapAround } from "hf/canvas/around";
 import { readonly } from "hf/canvas/board";
 import { editField } from "hf/canvas/edits";
+import { panel } from "hf/canvas/panel";
+import { restore } from "hf/focus";
 
 document.addEventListener("change", event => {
   const place = event.target.closest?.("#panel [data-field]");
   if (place && !readonly() && event.target.name) sendField(place);
 });
 
-/* A field in which somebody types while the panel is renewed stays what it is, caret and all. */
+/* A field in which somebody types while the panel is renewed stays what it is, caret and all; so does one with the focus, unless
+   it has another value now. */
 let typedIn = null;
 
 document.addEventListener("input", event => (typedIn = event.target.closest?.("#panel [data-field]") ?? null));
-document.addEventListener("change", () => (typedIn = null));
-document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
-  if (target.id !== "panel" || !typedIn?.contains(document.activeElement)) return;
-  const fresh = fragment.querySelector(`[data-field="${CSS.escape(typedIn.dataset.field)}"]`);
-  if (!fresh) return;
-  fresh.id = typedIn.id ||= "typed-in";
-  fresh.setAttribute("hx-preserve", "");
+document.addEventListener("change", event => typedIn?.contains(event.target) && (typedIn = null));
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  const old = panel();
+  const fresh = detail.target === old && detail.shouldSwap && detail.fragment.getElementById("panel");
+  const stays = fresh && staying(old, fresh, isUnsaved);
+  if (!stays || !swapAround(stays, old, fresh)) return;
+  detail.shouldSwap = false;
+  restore();
 });
 
+const isUnsaved = (field, fresh) => field === typedIn || String(valuesOf(field)) === String(valuesOf(fresh));
+
 export function sendField(place) {
-  const owner = document.getElementById("panel").dataset.owner;
+  const { owner } = place.closest("#panel").dataset; // also of a panel that is gone already
   clearRefusal(place);
   editField(owner, place.dataset.field, valuesOf(place));
 }

@@ -1,6 +1,6 @@
 /* Opening, closing and renewing the panel. The canvas keeps its place and its focus. */
 import { announce, board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
-import { settled } from "hf/canvas/edits";
+import { pending, settled } from "hf/canvas/edits";
 import { reveal } from "hf/canvas/folding";
 import { showCard } from "hf/canvas/view";
 import { select } from "hf/tabs";
@@ -15,7 +15,7 @@ export async function open(step, { tab = panel().dataset.tab || "setup", field =
   const query = step ? `step=${encodeURIComponent(step)}&tab=${tab}` : "settings";
   const mine = ++wanted;
   reveal(step);
-  await settled(); // else the answer to an edit of the step that was open would come over this one
+  for (leave(); pending(); leave()) await settled(); // else the answer to an edit of the step that was open would come over this one
   if (mine !== wanted) return;
   const html = await fragment(`${url("panel/")}?${query}`).catch(() => "");
   if (mine !== wanted || !html) return;
@@ -37,10 +37,16 @@ export function close() {
   wanted++;
   const owner = panel().dataset.owner;
   const hadFocus = panel().contains(document.activeElement);
+  leave();
   htmx.swap("#panel", '<aside class="inspector" id="panel" hidden></aside>', { swapStyle: "outerHTML" });
   mark(null);
   address("");
   if (hadFocus && owner) focusCard(owner);
+}
+
+/* What was typed and not yet left is an edit of the panel that goes. */
+function leave() {
+  if (panel().contains(document.activeElement)) document.activeElement.blur();
 }
 
 /* Focus the first control of a field, on whichever tab it stands. */
@@ -100,12 +106,21 @@ document.addEventListener("click", event => {
   else if (event.target.closest("[data-open-settings]")) open("");
 });
 
-document.addEventListener("tab:selected", event => {
-  const tab = event.target.id?.replace("tab-", "");
-  if (!panel().contains(event.target)) return;
-  panel().dataset.tab = tab;
-  panel().classList.toggle("inspector--data", Boolean(document.getElementById("data")) && tab !== "safety");
+document.addEventListener("tab:selected", event => panel().contains(event.target) && wear(panel(), event.target));
+
+/* The tab is the one that is open now, and not the one that was open when the answer was asked for. */
+document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
+  const tab = panel().contains(target) && fragment.querySelector?.(`#tab-${panel().dataset.tab}`);
+  if (!tab) return;
+  select(tab);
+  const fresh = fragment.querySelector("#panel");
+  if (fresh) wear(fresh, tab);
 });
+
+function wear(aside, { id }) {
+  aside.dataset.tab = id.replace("tab-", "");
+  aside.classList.toggle("inspector--data", Boolean(aside.querySelector("#data")) && id !== "tab-safety");
+}
 
 document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.panel_gone) close();
