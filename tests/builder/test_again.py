@@ -147,6 +147,13 @@ def test_force_fail_and_back(client, operator):
     assert run.state == "open"
 
 
+def test_a_reason_that_no_text_can_hold_is_kept_without_what_is_wrong_in_it(client, operator):
+    run = factories.run(factories.version(), dispatch="claimed")
+    assert client.post(reverse("run_fail", args=[run.pk]), {"why": "a\x00b"}).status_code == 302
+    run.refresh_from_db()
+    assert run.error["message"].endswith(": a\ufffdb")
+
+
 def test_viewers_may_not(client, run):
     client.force_login(factories.user("viewer"))
     for name in ("run_requeue", "run_retry", "run_skip", "run_rerun"):

@@ -68,6 +68,14 @@ def test_many_runs_are_worked_off_in_the_background(client, operator, version, w
     assert live["Hf-Live"] == "stop"
 
 
+def test_a_key_or_a_filter_that_no_text_can_hold_asks_for_a_job_all_the_same(client, operator, version):
+    factories.run(version, state="succeeded")
+    answer = client.post("/runs/acts/", {"act": "export_csv", "all": "1", "q": "", "once": "a\x00b"})
+    assert answer.url == reverse("job", args=[Job.objects.get().pk])
+    answer = client.post("/runs/acts/", {"act": "export_csv", "all": "1", "q": "c\x00d", "once": "e"})
+    assert answer.status_code == 302
+
+
 def test_a_job_goes_on_where_its_worker_died(operator, version, worked, monkeypatch):
     monkeypatch.setattr(jobs, "ACTS_AT_ONCE", 2)
     runs = [factories.run(version, state="succeeded").pk for _ in range(5)]

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from builder import access, runlist
 from runtime import acts, jobs, waits
-from runtime.jsonvalues import BadJson, loads_strict
+from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Wait
 from runtime.states import WaitKind
 
@@ -121,7 +121,7 @@ def act_on_runs(request: HttpRequest) -> HttpResponse:
     if act in ("requeue", "cancel") and len(found) <= AT_ONCE:
         return at_once(request, act, found)
     action, _, form = act.partition("_")
-    key = request.POST.get("once") or secrets.token_hex(16)
+    key = storable_text(request.POST.get("once", "")) or secrets.token_hex(16)
     job = jobs.ask(action, found, user=request.user, key=f"{request.user.pk}:{key}", format=form, about=about(request))
     return redirect("job", job.pk)
 

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from builder import access, again
 from runtime import acts
 from runtime.definition import find
-from runtime.jsonvalues import BadJson, loads_strict
+from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Run
 from runtime.paths import step_of
 
@@ -112,7 +112,7 @@ def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 def fail_run(request: HttpRequest, run_id: int) -> HttpResponse:
     run = access.get_run(request.user, run_id, access.OPERATOR)
-    if acts.force_fail(run.pk, user=request.user, why=request.POST.get("why", "")[:300]):
+    if acts.force_fail(run.pk, user=request.user, why=storable_text(request.POST.get("why", ""))[:300]):
         messages.success(request, "Failed by hand. Requeue takes it up again where it stood.")
     else:
         messages.warning(request, "The run had ended before; nothing was changed.")
