@@ -11,7 +11,7 @@ from .audit import record
 from .clock import business_now
 from .definition import FORMAT, digest, require
 from .durations import parse_duration
-from .models import FlowLimit, Trigger, Version, Workflow
+from .models import FlowLimit, FormerName, Trigger, Version, Workflow
 from .triggers import trigger_kinds
 
 
@@ -43,10 +43,12 @@ def make_live(workflow: Workflow, version: Version | None, *, user=None) -> None
 
 
 def snapshot(workflow: Workflow, definition: dict[str, Any], *, user=None) -> Version:
-    """The unnumbered version of exactly this definition, made once. Raises DefinitionError."""
+    """The unnumbered version of exactly this definition, made once, and anew when a flow of the team got another name: what
+    names of flows mean is decided by when a version was made. Raises DefinitionError."""
     require(definition)
+    renamed = FormerName.objects.filter(team_id=workflow.team_id).aggregate(Max("pk"))["pk__max"]
     version, _ = Version.objects.get_or_create(
-        workflow=workflow, hash=digest(definition), number=None,
+        workflow=workflow, hash=digest(definition | {"renamed": renamed}), number=None,
         defaults={"format": FORMAT, "definition": definition, "created_by": user},
     )
     return version

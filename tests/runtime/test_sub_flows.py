@@ -9,6 +9,7 @@ import pytest
 from runtime import acts
 from runtime.definition import check
 from runtime.models import Run, RunEnd, Workflow
+from runtime.publish import publish, snapshot
 from tests.runtime.engine import eventually
 
 
@@ -228,3 +229,19 @@ def test_what_names_a_flow_means_it_whatever_it_is_called_later(engine):
     run = engine.start(last, {"n": 21})
     engine.ends(run)
     assert engine.output(run, "sub")["output"] == "another"
+
+
+def test_a_test_run_means_the_flow_that_the_published_version_will(engine):
+    inner = child(engine, GIVES)
+    calls = parent(engine)
+    draft = calls.definition | {"description": "Being tried"}
+    before = snapshot(calls.workflow, draft)
+    Workflow.objects.filter(pk=inner.workflow_id).update(name="Renamed")
+    child(engine, [{"id": "end", "type": "stop", "config": {"output": "another"}}])  # it takes the name
+    engine.worker()
+    given = {}
+    for version in (before, snapshot(calls.workflow, draft), publish(calls.workflow, draft)):
+        run = engine.start(version, {"n": 21}, test=version.number is None)
+        engine.ends(run)
+        given[version] = engine.output(run, "sub")["output"]
+    assert list(given.values()) == [{"twice": 42}, "another", "another"]
