@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import psycopg
@@ -21,12 +21,14 @@ import psycopg
 from . import failpoints
 from .gauges import ROWS as BATCH_ROWS
 from .gauges import SECONDS, Histogram
-from .journal_sql import ROWS, STALE_CLAIM, STALE_CONNECTION
+from .journal_sql import LARGE, ROWS, STALE_CLAIM, STALE_CONNECTION
 
 log = logging.getLogger(__name__)
 
 RIDE_ROWS = 200
 RIDE_SECONDS = 0.05
+MOST_AT_ONCE = 64_000_000
+"""Characters of large values in one batch, or one entry: Postgres hangs up on a message of more than a gigabyte."""
 SENT_AGAIN = ("08", "25006", "40", "53", "57", "58")
 """What SQLSTATEs begin with after which the same batch may succeed: connection, read-only (a standby that is not promoted
 yet), rollback, resources, operator intervention, system error."""
@@ -119,8 +121,9 @@ class Journal:
         entries, self._entries, self._rows = self._entries, [], 0
         if entries:
             try:
-                self.busy_since = time.monotonic()
-                await self._write(entries)
+                for part in _parts(entries):
+                    self.busy_since = time.monotonic()
+                    await self._write(part)
             finally:
                 self.busy_since = None
 
@@ -271,6 +274,21 @@ def _broke(connection: psycopg.AsyncConnection, error: psycopg.Error) -> bool:
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate.startswith(SENT_AGAIN)
+
+
+def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """The entries in their order, divided where they are too much to be sent at once."""
+    start = size = 0
+    for place, entry in enumerate(entries):
+        more = 0
+        for kind, row in entry.rows:
+            for column in LARGE.get(kind, ()):
+                more += len(row[column] or "")
+        if size and size + more > MOST_AT_ONCE:
+            yield entries[start:place]
+            start, size = place, 0
+        size += more
+    yield entries[start:]
 
 
 def _by_kind(entries: list[Entry]) -> dict[str, list[tuple]]:

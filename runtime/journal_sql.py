@@ -23,6 +23,8 @@ class Statement:
     again_body: str = ""
     last_of: int = 0
     """How many leading columns are a key of which only the last row counts."""
+    large: tuple[int, ...] = ()
+    """The places of columns whose values may be long."""
 
     @property
     def returns(self) -> bool:
@@ -71,7 +73,7 @@ ROWS: dict[str, Statement] = {
     "attempt": Statement("bigint text text int int text bigint text", """
 insert into attempt (run_id, scope, path, take, n, operation, token, request, started_at)
 select run_id, scope, path, take, n, operation, token, request::json, holdfast_now()
-from {rows} as r(run_id, scope, path, take, n, operation, token, request)"""),
+from {rows} as r(run_id, scope, path, take, n, operation, token, request)""", large=(7,)),
     # How a call ended. The first word counts.
     "settle": Statement("bigint text text int int text text text numeric int int", """
 update attempt a set outcome = r.outcome, response = r.response::json, error = r.error, cost = r.cost,
@@ -82,18 +84,18 @@ where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take =
     # What a step gave that is too large for its row. Its last owner may have written it and died before the row.
     "blob": Statement("bigint text int text", """
 insert into blob (run_id, path, take, content) select run_id, path, take, content from {rows} as r(run_id, path, take, content)
-on conflict (run_id, path, take) do update set content = excluded.content""", last_of=3),
+on conflict (run_id, path, take) do update set content = excluded.content""", last_of=3, large=(3,)),
     # A file that a step gave; its output names it.
     "file": Statement("bigint text int text text", """
 insert into step_file (run_id, path, take, key, content)
-select run_id, path, take, key, decode(content, 'base64') from {rows} as r(run_id, path, take, key, content)"""),
+select run_id, path, take, key, decode(content, 'base64') from {rows} as r(run_id, path, take, key, content)""", large=(4,)),
     # What a step gave.
     "result": Statement("bigint text text int text text text text text bigint numeric timestamptz int", """
 insert into step_result (run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, finished_at,
                          superseded, output_size)
 select run_id, scope, path, take, step, state, input::json, output::json, error::jsonb, token, cost, started_at,
        holdfast_now(), false, output_size
-from {rows} as r(run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, output_size)"""),
+from {rows} as r(run_id, scope, path, take, step, state, input, output, error, token, cost, started_at, output_size)""", large=(6, 7)),
     "log": Statement("bigint text text text text", """
 insert into log_line (run_id, path, level, text, data, at)
 select run_id, path, level, text, data::json, holdfast_now()
@@ -129,12 +131,12 @@ delete from frame f using r where f.run_id = r.run_id and not starts_with(f.path
     # A hundred items of a loop.
     "chunk": Statement("bigint text int int text", """
 insert into frame_chunk (run_id, path, take, n, items)
-select run_id, path, take, n, items::json from {rows} as r(run_id, path, take, n, items)"""),
+select run_id, path, take, n, items::json from {rows} as r(run_id, path, take, n, items)""", large=(4,)),
     # What one iteration gave to `collect`. Its last owner may have written it and died before the frame's next row.
     "value": Statement("bigint text int int text", """
 insert into frame_value (run_id, path, take, index, value)
 select run_id, path, take, index, value::json from {rows} as r(run_id, path, take, index, value)
-on conflict do nothing"""),
+on conflict do nothing""", large=(4,)),
     # A step parks. The due time is reckoned by business time.
     "wait": Statement("bigint text text int text int float8 timestamptz text", """
 insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)
@@ -168,6 +170,7 @@ with kept as (
     join wait w on w.id = r.wait_id and w.state = 'open'
     join lateral (
         select id from named_signal s where s.team_id = r.team_id and s.name = r.name and s.key = r.key and s.wait_id is null
+          and s.received_at > (select holdfast_now()) - interval '30 days'  -- signals.KEPT_DAYS
         order by id limit 1
     ) s on true
     order by s.id, w.id
@@ -212,7 +215,7 @@ left join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-
 select r.run_id, r.path, old.id
 from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth,
                  priority, slot_of, slot_key, drops, yields, max_age)
-join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key"""),
+join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key""", large=(5,)),
     # A run that is waited for has ended before the wait was there.
     "childend": Statement("bigint bigint bigint", """
 update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'child', 'run', c.id,
@@ -292,7 +295,7 @@ with closed as (
 )
 update run set state = closed.state, output = closed.output::json, error = closed.error::jsonb, title = closed.title,
     started_at = coalesce(run.started_at, closed.started_at), ended_at = holdfast_now()
-from closed where run.id = closed.run_id"""),
+from closed where run.id = closed.run_id""", large=(3,)),
     "unwait": Statement("bigint text", """
 with dropped as (
     update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'
@@ -308,3 +311,4 @@ update run set cost = (select sum(cost) from (
     select a.cost from attempt a where a.run_id = run.id union all select c.cost from run c where c.parent_id = run.id) spent)
 from {rows} as r(run_id) where run.id = r.run_id"""),
 }
+LARGE = {kind: statement.large for kind, statement in ROWS.items() if statement.large}

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import psycopg
 from django.conf import settings
 
+from .signals import KEPT_DAYS
+
 log = logging.getLogger(__name__)
 
 BATCH_RUNS = 50
@@ -80,6 +82,13 @@ DELETE = (
     "update run set rerun_of_id = null where rerun_of_id = any(%(runs)s)",
     "delete from run where id = any(%(runs)s)",
 )
+# Signals by name that nobody waits for any more. The oldest are looked at, so that it costs the same however many there are.
+FORGET_SIGNALS = """
+delete from named_signal where id in (
+    select id from named_signal where id in (select id from named_signal order by id limit %(most)s)
+      and received_at < (select holdfast_now()) - make_interval(days => %(days)s)
+    for update skip locked)
+"""
 LEFT = f"select count(*) from ({OLD}) old"
 
 
@@ -110,6 +119,16 @@ async def delete_batch(connection: psycopg.AsyncConnection, *, wait: bool = Fals
     if runs:
         log.info("%s runs that ended long ago were deleted", len(runs))
     return Batch(len(found), len(runs))
+
+
+async def forget_signals(connection: psycopg.AsyncConnection) -> int:
+    """Forget signals by name and key that are older than they are kept. Returns how many."""
+    forgotten = 0
+    while True:
+        cursor = await connection.execute(FORGET_SIGNALS, {"most": BATCH_ROWS, "days": KEPT_DAYS})
+        forgotten += cursor.rowcount
+        if cursor.rowcount < BATCH_ROWS:
+            return forgotten
 
 
 async def left(connection: psycopg.AsyncConnection) -> int:

@@ -38,7 +38,7 @@ from .journal import Journal
 from .leases import LeaseKeeper
 from .net.pools import close as close_pools
 from .outbox import send_due
-from .retention import delete_batch
+from .retention import delete_batch, forget_signals
 from .schedules import fire_due
 from .steps import step_types
 from .wards import Wards
@@ -285,9 +285,11 @@ class Worker:
                 await asyncio.sleep(1)
 
     async def _retire(self) -> None:
-        """Delete runs that ended long ago: a batch a second while there are any, else a look now and then."""
+        """Delete runs that ended long ago: a batch a second while there are any, else a look now and then, also for signals
+        that were kept long enough."""
         while True:
             async with await connect("holdfast retention") as connection:
+                await forget_signals(connection)
                 while not self.stopping() and (await delete_batch(connection)).deleted:
                     await asyncio.sleep(1)
             await asyncio.sleep(RETENTION_SECONDS)

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 
 from runtime.database import connect
-from runtime.journal import Claim, Journal, Refused, StaleClaim
-from runtime.models import Attempt, Dispatch, LogLine, Run, Wait
+from runtime.journal import MOST_AT_ONCE, Claim, Journal, Refused, StaleClaim
+from runtime.models import Attempt, Dispatch, FrameValue, LogLine, Run, Wait
 
 WORKER = 7
 PROBE = [{"id": "x", "type": "probe"}]
@@ -184,3 +184,39 @@ def test_the_end_of_a_run_is_its_owners_alone(engine, claims):
         late.run_id: "open", good.run_id: "succeeded",
     }  # fmt: skip
     assert not Dispatch.objects.filter(run_id=good.run_id).exists()
+
+
+def test_what_is_sent_to_the_database_at_once_is_bounded():
+    """A hundred files of 10 MiB in one message are more than Postgres takes; it hangs up, and would at every repetition."""
+    sizes = []
+
+    class Told(Journal):
+        async def _transact(self, entries):
+            sizes.append(sum(len(row[4]) for entry in entries for _, row in entry.rows))
+
+    async def write():
+        told, content = Told(None, WORKER), "x" * (10 * 1024 * 1024 * 4 // 3)
+        for n in range(100):
+            told.add(Claim(n, n), [("file", (n, "call", 1, "key", content))])
+        await told.flush()
+
+    asyncio.run(write())
+    assert sum(sizes) == 100 * (10 * 1024 * 1024 * 4 // 3) and max(sizes) <= MOST_AT_ONCE
+
+
+def test_what_is_divided_is_all_written_in_order(claims, monkeypatch):
+    """Each value is too much for one batch with another; what is small rides along."""
+    monkeypatch.setattr("runtime.journal.MOST_AT_ONCE", 100)
+
+    async def work(own: Journal) -> int:
+        for n in range(5):
+            for claim in claims:
+                own.add(claim, [("value", (claim.run_id, "each", 1, n, f'"{"x" * 90}"')), line(claim, str(n))])
+        await asyncio.gather(*(own.commit(claim, [line(claim, "last")]) for claim in claims))
+        return own.batches
+
+    assert journaling(work) >= 15
+    assert FrameValue.objects.count() == 15
+    for claim in claims:
+        texts = LogLine.objects.filter(run_id=claim.run_id).order_by("id").values_list("text", flat=True)
+        assert list(texts) == ["0", "1", "2", "3", "4", "last"]

@@ -77,6 +77,25 @@ def test_a_run_goes_with_all_that_it_left_when_it_is_old_and_no_sooner(engine, c
     assert AuditEntry.objects.filter(subject=f"run:{run}", action="approve").exists(), "the audit trail stays"
 
 
+def test_a_signal_that_nobody_waited_for_is_kept_for_30_days_and_no_longer(engine, clock):
+    version = engine.publish([{"id": "paid", "type": "callback", "config": {"signal": "paid", "key": "17"}}])
+    team = version.workflow.team_id
+    assert signals.send(team, "paid", "17", {"old": True}, "a") == "kept"
+    clock.advance(days=29)
+    assert signals.send(team, "paid", "18", None, "a") == "kept"
+    call_command("retention", stdout=StringIO())
+    assert NamedSignal.objects.count() == 2
+    clock.advance(days=1, seconds=1)
+    engine.worker()
+    run = engine.start(version)
+    engine.wait(run, "paid")
+    engine.parked(run)
+    call_command("retention", stdout=StringIO())
+    assert NamedSignal.objects.get().key == "18"
+    assert signals.send(team, "paid", "17", {"old": False}, "a") == "taken"
+    engine.ends(run)
+
+
 def test_who_keeps_for_how_long(engine, clock, settings):
     settings.HOLDFAST_RETENTION_DAYS = 10
     versions = {days: engine.publish([{"id": "x", "type": "set", "config": {"values": {}}}]) for days in (None, 0, 5, 20)}

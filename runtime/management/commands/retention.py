@@ -29,6 +29,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{left:,} run{'' if left == 1 else 's'} ended longer ago than their flows keep them.")
             if dry:
                 return
+            await retention.forget_signals(connection)
             done = 0
             while (batch := await retention.delete_batch(connection, wait=True)).deleted:
                 done += batch.deleted
