@@ -122,3 +122,15 @@ def sample_of(shape: Shape) -> Any:
         known = {key: value for key, value in values.items() if value is not MISSING}
         return known or MISSING
     return MISSING
+
+
+SKETCHES: Mapping[str, Any] = {"text": "…", "number": 0, "yes/no": True, "list": [], "empty": None}
+
+
+def sketch_of(shape: Shape) -> Any:
+    """A value of this shape to be filled in: its sample where there is one. What nobody knows is an empty group."""
+    if shape.known:
+        return shape.sample
+    if shape.type == "list" and shape.item is not None:
+        return [sketch_of(shape.item)]
+    return {key: sketch_of(inner) for key, inner in shape.fields.items()} if shape.fields else SKETCHES.get(shape.type, {})

@@ -247,4 +247,4 @@ def test_the_run_is_laid_over_its_canvas(client, operator, run):
     assert states["later"] == "skipped", "a lane that was not taken"
     assert page.context["panel"]["id"] == "deal" and "takes Yes" in html
     live = client.get(page.context["live_url"])
-    assert "view=canvas" in page.context["live_url"] and 'id="stage"' in live.content.decode()
+    assert "view=canvas" in page.context["live_url"] and 'id="run-stage"' in live.content.decode()

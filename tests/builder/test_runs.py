@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,10 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from builder import runlist
+from builder import runlist, uncertain
 from builder.runlist import Filter
 from builder.runload import Wanted, fingerprint, load
 from runtime.models import AuditEntry, Dispatch, Run, StepResult
+from runtime.paths import key_of
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -248,6 +250,66 @@ def test_an_uncertain_attempt_offers_three_answers(client, operator, version):
     run.refresh_from_db()
     assert wait.outcome["answer"] == "happened" and wait.outcome["output"] == {"id": 7}
     assert run.state == "open"
+
+
+@pytest.mark.parametrize(("response", "words"), [(None, "never came"), ({"status": 500, "headers": {}}, "does not tell whether it was done")])
+def test_the_question_says_what_is_known_of_the_answer(client, operator, version, response, words):
+    run = factories.run(version, state="attention")
+    factories.attempt(run, DEAL, 1, 20, 22, "unknown", response=response)
+    factories.wait(run, DEAL, "person", 22, data={"reason": "uncertain", "attempt": 1, "error": "crm.example did something."})
+    shown = page(client, run)
+    assert f"and its answer {words}: crm.example did something." in shown
+    assert "lanes and iterations beside it go on meanwhile" in shown and "other lanes" not in shown
+
+
+@pytest.mark.parametrize(("steps", "path", "beside"), [
+    (["call"], "call", False),
+    ([{"id": "each", "type": "loop", "config": {"items": "[1]", "concurrency": 5}, "steps": ["call"]}], "each[0]/call", True),
+    ([{"id": "each", "type": "loop", "config": {"items": "[1]"}, "steps": ["call"]}], "each[0]/call", False),
+    ([{"id": "if", "type": "condition", "branches": [{"id": "yes", "steps": ["call"]}]}], "if/yes/call", False),
+])  # fmt: skip
+def test_lanes_are_spoken_of_only_where_there_are_some(steps, path, beside):
+    call = {"id": "call", "type": "http", "config": {"method": "POST", "url": "https://crm.example/deals"}}
+
+    def filled(step):
+        return call if step == "call" else {
+            **step,
+            **({"steps": [call]} if "steps" in step else {"branches": [one | {"steps": [call]} for one in step["branches"]]}),
+        }
+
+    assert uncertain.goes_on_beside({"steps": [filled(step) for step in steps]}, path) is beside
+
+
+def test_running_it_again_says_which_call_goes_out_under_which_key(client, operator, version):
+    run = factories.run(version, state="attention")
+    old, new = (key_of(run.pk, run.created_at, DEAL, take) for take in (1, 2))
+    request = {"method": "POST", "url": "https://crm.example/deals", "headers": {"Idempotency-Key": old}}
+    factories.attempt(run, DEAL, 1, 20, 22, "unknown", request=request)
+    factories.wait(run, DEAL, "person", 22, data={"reason": "uncertain", "attempt": 1, "error": "lost"})
+    assert f"POST https://crm.example/deals goes out once more, with a new Idempotency-Key: {new}. The first call had {old}" in page(client, run)
+
+
+def test_running_it_again_speaks_of_no_key_where_none_was_sent(client, operator, version):
+    run = factories.run(version, state="attention")
+    factories.attempt(run, DEAL, 1, 20, 22, "unknown", request={"method": "POST", "url": "https://crm.example/deals", "headers": {}})
+    factories.wait(run, DEAL, "person", 22, data={"reason": "uncertain", "attempt": 1, "error": "lost"})
+    assert "goes out once more. If the first call did happen, it will have happened twice." in page(client, run)
+
+
+@pytest.mark.parametrize(("step", "output"), [
+    ({"type": "http"}, {"status": 0, "headers": {}, "body": {}}),
+    ({"type": "http", "config": {"pages": "link"}}, {"status": 0, "headers": {}, "items": [], "pages": 0, "more": True}),
+    ({"type": "ai", "config": {"task": "write"}}, {"text": "…"}),
+    ({"type": "unheard_of"}, {}),
+])  # fmt: skip
+def test_an_output_that_is_written_by_hand_has_the_shape_of_its_step(step, output):
+    assert json.loads(uncertain.output_sketch(step)) == output
+
+
+def test_a_skipped_step_asks_for_an_output_of_its_shape(client, operator, version):
+    run = factories.run(version, state="failed", error={"path": DEAL, "message": "no"})
+    shown = client.get(reverse("run_skip", args=[run.pk]), {"step": DEAL}).content.decode()
+    assert "{&quot;status&quot;: 0, &quot;headers&quot;: {}, &quot;body&quot;: {}}" in shown
 
 
 @pytest.mark.parametrize("output", ["{", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 100 + "]" * 100])

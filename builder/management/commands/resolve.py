@@ -1,4 +1,5 @@
-"""`manage.py resolve 48213 deal happened --output '{"id": 7}'`: a person's word on a call that may have happened."""
+"""`manage.py resolve 48213 deal happened --output '{"status": 201, "headers": {}, "body": {"id": 7}}'`: a person's word on a
+call that may have happened."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from builder import access, again
+from builder.uncertain import output_sketch
 from runtime import acts
 from runtime.definition import find
 from runtime.jsonvalues import BadJson, loads_strict, storable_text
@@ -62,6 +63,7 @@ def skip_step(request: HttpRequest, run_id: int) -> HttpResponse:
     return asked_and_done(
         request, run, "skip", skip, told=lambda: None, title=f"Skip “{name_of(run, path)}”?", yes="Skip this step",
         done="Skipped. The run goes on with this output.", nothing=DONE_ALREADY, path=path, output=text,
+        sketch=output_sketch(find(run.version.definition, step_of(path)) or {}),
     )  # fmt: skip
 
 

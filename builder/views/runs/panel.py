@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.db.models import Q
 from django.urls import reverse
 
+from builder import uncertain
 from builder.again import where
 from builder.changewords import field_title
 from builder.models import Draft
@@ -99,7 +100,7 @@ def _whole(run: Run, place: Place, now: datetime) -> dict[str, Any]:
         "output": sized(run.output) if run.ended_at and run.state == "succeeded" else None,
         "error": run.error if run.error and not run.error.get("path") else None,
         "remedy": "",
-        "ask": _ask(run, place, now) if run.state in UNFINISHED else None,
+        "ask": _ask(run, {}, place, now) if run.state in UNFINISHED else None,
         "whole_run": True,
     }
 
@@ -121,7 +122,7 @@ def _step(run: Run, definition: dict[str, Any], place: Place, node: Node, now: d
         "output": _output(run, result) if result is not None and result.state in ("succeeded", "skipped") else None,
         "error": error,
         "remedy": remedy(error, place, step) if error else "",
-        "ask": _ask(run, place, now) if run.state in UNFINISHED else None,
+        "ask": _ask(run, step, place, now) if run.state in UNFINISHED else None,
         "answered": _approval(place.last_wait) if place.last_wait is not None and place.open_wait is None else None,
         "take": place.take,
         "whole_run": False,
@@ -162,7 +163,7 @@ def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 
 
-def _ask(run: Run, place: Place, now: datetime) -> dict[str, Any] | None:
+def _ask(run: Run, step: dict[str, Any], place: Place, now: datetime) -> dict[str, Any] | None:
     """The open wait as a person reads it."""
     wait = place.open_wait
     if wait is None:
@@ -178,7 +179,8 @@ def _ask(run: Run, place: Place, now: datetime) -> dict[str, Any] | None:
         case WaitKind.CHILD:
             asked["child"] = wait.data.get("run")
         case WaitKind.PERSON:
-            asked["attempt"] = next((one for one in place.attempts if one.n == wait.data.get("attempt")), None)
+            attempt = next((one for one in place.attempts if one.n == wait.data.get("attempt")), None)
+            asked |= {"attempt": attempt} | uncertain.asked(run, step, wait, attempt)
     return asked
 
 
