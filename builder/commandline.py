@@ -22,6 +22,7 @@ from builder import runlist
 from builder.runlist import Filter
 from runtime import acts
 from runtime.jobs import MOST_RUNS
+from runtime.jsonvalues import written_decimal
 from runtime.models import Run, Workflow
 
 # What JSON may hold as it is, and a terminal obeys.
@@ -57,7 +58,7 @@ class FilterCommand(OperatorCommand):
         parser.add_argument("--flow", help="name or number of the flow")
         parser.add_argument("--version-number", dest="version_number", help="number of the flow's version")
         parser.add_argument("--search", help="title, key, number, or what the flow lets its runs be found by")
-        parser.add_argument("--error", help="kind of error, as `runs` shows it")
+        parser.add_argument("--error", help="kind of error: the error_kind of `runs`")
         parser.add_argument("--trigger", help="id of the trigger")
         parser.add_argument("--key", help="idempotency key")
         parser.add_argument("--since", choices=runlist.SINCE)
@@ -163,6 +164,8 @@ def cell(value: Any) -> str:
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Decimal):
+        return written_decimal(value)
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, default=plain)
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(str(value).split())[:60])

@@ -43,6 +43,13 @@ class Rerun:
     config: list[FieldChange] | None
     alone: bool
     """Whether it could be run for real, too."""
+    failed: bool = False
+    """Whether it failed in the run."""
+
+    @property
+    def repairs(self) -> bool:
+        """Whether the step failed in the run, and would not now: it has to differ."""
+        return self.failed and self.shown.kind != "failure"
 
     @property
     def same(self) -> bool | None:
@@ -83,7 +90,7 @@ def rerun(run: Run, path: str, side: comparing.Side) -> Rerun:
     comparable = stored.kind == shown.kind and stored.kind in ("output", "request", "failure")
     changes = list(differences(*_told(stored, shown), "")) if comparable else None
     alone = shown.kind != "failure" and step["type"] != "condition" and not run.workflow.deleted_at
-    return Rerun(side, shown, stored, changes, _config(step, names, result), alone)
+    return Rerun(side, shown, stored, changes, _config(step, names, result), alone, failed=result is not None and result.state == "failed")
 
 
 def start(run: Run, path: str, side: comparing.Side, *, user: Any) -> int:

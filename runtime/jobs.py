@@ -17,6 +17,7 @@ from typing import Any
 from django.db import close_old_connections, connection, connections, transaction
 
 from . import acts
+from .jsonvalues import written_decimal
 from .models import Job, JobPart, Membership, Role, Run
 from .states import JobState
 
@@ -196,6 +197,8 @@ def cell(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Decimal):
+        return written_decimal(value)
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return "" if value is None else value

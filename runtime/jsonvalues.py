@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 MIB = 1024 * 1024
@@ -226,3 +227,8 @@ def _member(path: str, key: Any) -> str:
 
 def _short(key: str) -> str:
     return key if len(key) <= 40 else key[:39] + "…"
+
+
+def written_decimal(value: Decimal) -> str:
+    """Without an exponent and without zeros at the end: "0", not "0E-8"."""
+    return f"{value.normalize():f}"

@@ -18,7 +18,7 @@ from runtime import acts, slots
 from runtime.definition import canonical
 from runtime.jsonvalues import MIB, check_json
 from runtime.models import Run, Version, Wait
-from runtime.starts import start
+from runtime.starts import IdempotencyConflict, start
 from runtime.states import WaitState
 
 from .auth import guarded
@@ -49,14 +49,17 @@ def start_run(request: HttpRequest, workflow_id: int, data: StartIn) -> Status:
     text = canonical({"input": data.input})
     if len(text.encode()) > MIB:
         raise Refused(413, f"The input is larger than {MIB:,} bytes.")
-    started = start(
-        workflow.live_version,
-        trigger_key=_trigger_key(workflow.live_version, data.trigger),
-        input={"body": data.input},
-        idempotency_key=f"key:{data.idempotency_key}" if data.idempotency_key else None,
-        input_hash=hashlib.sha256(text.encode()).hexdigest() if data.idempotency_key else "",
-        user=request.user,
-    )
+    try:
+        started = start(
+            workflow.live_version,
+            trigger_key=_trigger_key(workflow.live_version, data.trigger),
+            input={"body": data.input},
+            idempotency_key=f"key:{data.idempotency_key}" if data.idempotency_key else None,
+            input_hash=hashlib.sha256(text.encode()).hexdigest() if data.idempotency_key else "",
+            user=request.user,
+        )
+    except IdempotencyConflict:
+        raise Refused(409, f"The idempotency key “{data.idempotency_key}” was used with another input.") from None
     answer = {"run": started.run_id, "url": _url(started.run_id), "created": started.created}
     if started.dropped:
         return Status(409, {**answer, "dropped": True, **error_body(started.dropped)})

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainSerializer
+
+from runtime.jsonvalues import written_decimal
 
 Definition = dict[str, Any]
+Money = Annotated[Decimal, PlainSerializer(written_decimal)]
 
 
 class In(Schema):
@@ -123,7 +126,7 @@ class RunOut(Schema):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
-    cost: Decimal | None = Field(description="US dollars, where known.")
+    cost: Money | None = Field(description="US dollars, where known.")
     url: str
 
 
@@ -154,7 +157,7 @@ class AttemptOut(Schema):
     error: str | None
     request: Any
     response: Any
-    cost: Decimal | None
+    cost: Money | None
     tokens_in: int | None
     tokens_out: int | None
     started_at: datetime
@@ -172,7 +175,7 @@ class StepOut(Schema):
         None, description="Bytes of a large output, of which `output` has only the numbers: read it by read_output."
     )
     error: Any
-    cost: Decimal | None
+    cost: Money | None
     started_at: datetime
     finished_at: datetime | None
     superseded: bool

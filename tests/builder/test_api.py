@@ -213,7 +213,9 @@ def test_an_idempotency_key_starts_one_run(program):
     assert (first.status_code, again.status_code, reordered.status_code) == (201, 200, 200)
     assert first.json()["run"] == again.json()["run"] == reordered.json()["run"]
     assert again.json()["created"] is False
-    assert program("POST", f"/workflows/{workflow}/runs", {**asked, "input": {"a": 2}}).status_code == 409
+    other = program("POST", f"/workflows/{workflow}/runs", {**asked, "input": {"a": 2}})
+    key = asked["idempotency_key"]
+    assert (other.status_code, other.json()["error"]["message"]) == (409, f"The idempotency key “{key}” was used with another input.")
     assert program("POST", f"/workflows/{workflow}/runs", {**asked, "trigger": "person"}).status_code == 201, (
         "unique per trigger"
     )
@@ -285,6 +287,15 @@ def test_a_run_tells_where_it_stands(program):
     assert [(one["id"], one["path"], one["kind"]) for one in shown["waits"]] == [
         (wait.pk, "hot/yes/approve_vip", "approval")
     ]
+
+
+def test_a_run_that_cost_nothing_cost_0(program):
+    run = factories.run(state="succeeded", cost="0.00000000")
+    factories.attempt(run, "qualify", 1, 0, 1, cost="0.00410000")
+    assert program("GET", f"/runs/{run.pk}").json()["cost"] == "0"
+    assert program("GET", "/runs").json()["items"][0]["cost"] == "0"
+    (step,) = program("GET", f"/runs/{run.pk}/steps").json()["items"]
+    assert [one["cost"] for one in step["attempts"]] == ["0.0041"]
 
 
 def test_steps_come_in_pages_with_their_attempts(program):
@@ -407,6 +418,7 @@ def test_the_page_about_the_api_loads_nothing_from_elsewhere():
     text = response.content.decode()
     assert response.status_code == 200
     assert "/api/v1/workflows/{workflow_id}/runs" in text and "idempotency_key" in text
+    assert "or the part of it for which it was made: start runs, or read only" in text
     assert "http://" not in text.replace("http://www.w3.org", "") and "cdn" not in text
     assert Client().get("/api/v1/openapi.json").status_code == 200
 

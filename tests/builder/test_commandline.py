@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from builder.commandline import table
+from builder.commandline import cell, table
+from runtime import jobs
 from runtime.models import AuditEntry, Run, StepResult, Wait
 from tests.builder import factories
 
@@ -44,7 +46,8 @@ def test_runs_are_listed_by_the_filters_of_the_page(version):
     bad, good = failed(version, title="bad"), factories.run(version, state="succeeded", title="good")
     assert [row["run"] for row in told("runs")] == [good.pk, bad.pk]
     row = told("runs", "--state", "failed", "--flow", version.workflow.name, "--error", "0123456789abcdef")[0]
-    assert (row["run"], row["step"], row["where"], row["version"]) == (bad.pk, "Create deal in CRM", "503", 7)
+    assert (row["run"], row["step"], row["where"], row["version"]) == (bad.pk, "Create deal in CRM", "", 7)
+    assert (row["error"], row["error_kind"]) == ("503", "0123456789abcdef")
     assert told("runs", "--limit", "1", "--flow", version.workflow_id)[0]["run"] == good.pk
     for wrong in (("--flow", "nothing"), ("--error", "x"), ("--longer", "-1"), ("--dearer", "much")):
         with pytest.raises(CommandError):
@@ -71,12 +74,19 @@ def test_a_run_with_its_steps_and_waits(version):
     run = factories.run(version)
     factories.result(run, "qualify", 0, 1)
     factories.attempt(run, "qualify", 1, 0, 1)
+    factories.result(run, "hot", 1, 2)
+    factories.result(run, "hot/no/nurture", 2, 3, "skipped")
     factories.wait(run, "hot/no/later", "timer", 2, due=100)
     found = told("run", run.pk)[0]
-    assert [(step["path"], step["attempts"]) for step in found["steps"]] == [("qualify", 1)]
+    assert [(step["path"], step["attempts"]) for step in found["steps"]] == [("qualify", 1), ("hot", 1), ("hot/no/nurture", 0)]
     assert found["waits"][0]["kind"] == "timer" and found["input"] == run.input
     with pytest.raises(CommandError):
         told("run", run.pk + 1)
+
+
+@pytest.mark.parametrize(("cost", "shown"), [("0.00000000", "0"), ("1200.00000000", "1200"), ("0.00410000", "0.0041")])
+def test_money_is_written_without_an_exponent(version, cost, shown):
+    assert cell(Decimal(cost)) == shown == jobs.cell(Decimal(cost))
 
 
 def test_one_run_or_a_whole_filter_is_requeued(version):

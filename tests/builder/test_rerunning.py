@@ -15,7 +15,7 @@ from django.urls import reverse
 from builder import drafts
 from builder.dryrun import rendered_config
 from builder.models import Draft
-from runtime.models import AuditEntry, Run, Version
+from runtime.models import AuditEntry, Run, StepResult, Version
 from runtime.paths import key_of
 from runtime.replay import remembered, replayed
 from tests.builder import factories
@@ -127,6 +127,17 @@ def test_what_waits_and_what_starts_a_run_is_compared_by_its_settings_and_what_f
     factories.result(run, "sub", 1, 2, output={"run": 5})
     factories.result(run, "sum", 2, 3, input={"values": {"n": 1}}, output={"n": 1})
     assert {step: told("rerun_step", run.pk, step)[0]["same"] for step in wanted} == wanted
+
+
+def test_a_step_that_failed_and_does_not_now_is_repaired_and_one_that_fails_now_is_not(run, version):
+    price = {"values": {"cents": "{{ trigger.body.price * 100 }}"}}
+    edited(version, price=price)
+    StepResult.objects.filter(run_id=run.pk, path="price").update(state="failed", output=None, error={"message": "There is no name “x”."})
+    (row,) = told("rerun_step", run.pk, "price", "--against", "draft")
+    assert row["repairs"] and row["same"] is False and row["now"] == {"cents": 2000}
+    edited(version, price={"values": {"cents": "{{ nothing }}"}})
+    row, end = told("rerun_step", run.pk, "price", "--against", "draft")
+    assert not row["repairs"] and end == {"exit": 1, "why": "Not what the run has stored."}
 
 
 def test_with_effects_it_is_a_test_run_of_the_step_alone(run, version):

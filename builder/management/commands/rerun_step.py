@@ -13,7 +13,7 @@ from builder.commandline import OperatorCommand, person_of
 from runtime.audit import record
 from runtime.definition import DefinitionError
 from runtime.expressions import ExpressionError
-from runtime.models import Run
+from runtime.models import Run, StepResult
 from runtime.replay import NotRemembered
 from runtime.states import UNFINISHED
 
@@ -21,7 +21,8 @@ from runtime.states import UNFINISHED
 class Command(OperatorCommand):
     help = (
         "Runs one step of a run again, alone, with exactly the input that it had, and compares what it gives with what "
-        "the run has stored. Nothing is sent, unless --really says so. The exit code is 1 when something differs."
+        "the run has stored. Nothing is sent, unless --really says so. The exit code is 1 when something differs, but for a "
+        "step that failed in the run and does not now."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -50,7 +51,9 @@ class Command(OperatorCommand):
         except (NotRemembered, ExpressionError, ValueError, DefinitionError) as wrong:
             raise CommandError(str(wrong), returncode=2) from None
         self.show([{"run": run, "path": path, "code": side.title} | told], form)
-        if told["same"] is False:
+        if told["same"] is False and told["repairs"]:
+            self.stderr.write("It failed in the run, and does not any more.")
+        elif told["same"] is False:
             raise CommandError("Not what the run has stored.")
 
     def dry(self, run: Run, path: str, side: comparing.Side) -> dict[str, Any]:
@@ -58,6 +61,7 @@ class Command(OperatorCommand):
         changes = [*(rerun.changes or []), *(rerun.config or [])]
         return {
             "same": rerun.same,
+            "repairs": rerun.repairs,
             "does": rerun.shown.kind,
             "differences": [f"{one.field}: {one.before!r} -> {one.after!r}" for one in changes],
             "now": rerun.shown.value if rerun.shown.value is not None else rerun.shown.text,
@@ -76,7 +80,12 @@ class Command(OperatorCommand):
         changes = rerunning.against(run, path, test)
         return {
             "same": None if changes is None else not changes,
+            "repairs": state == "succeeded" and failed_there(run, path),
             "test_run": test,
             "state": state,
             "differences": [f"{one.field}: {one.before!r} -> {one.after!r}" for one in changes or []],
         }
+
+
+def failed_there(run: Run, path: str) -> bool:
+    return StepResult.objects.filter(run_id=run.pk, path=path, superseded=False, state="failed").exists()

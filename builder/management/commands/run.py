@@ -38,7 +38,7 @@ class Command(OperatorCommand):
 
 
 def steps_of(run: Run) -> list[dict[str, Any]]:
-    """Results that stand, and calls without one."""
+    """Results that stand. What calls nothing is tried once."""
     tries: dict[tuple[str, int], int] = {}
     for path, take in Attempt.objects.filter(run_id=run.pk).values_list("path", "take")[: 10 * MOST_STEPS]:
         tries[path, take] = tries.get((path, take), 0) + 1
@@ -48,7 +48,7 @@ def steps_of(run: Run) -> list[dict[str, Any]]:
             "path": row.path,
             "state": row.state,
             "take": row.take,
-            "attempts": tries.get((row.path, row.take), 0),
+            "attempts": tries.get((row.path, row.take), 0 if row.state == "skipped" else 1),
             "finished": row.finished_at,
             "error": (row.error or {}).get("message", ""),
         }

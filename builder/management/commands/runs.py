@@ -32,8 +32,9 @@ class Command(FilterCommand):
                     "started": run.created_at,
                     "ended": run.ended_at,
                     "cost": run.cost,
-                    "kind": (run.error or {}).get("kind", ""),
-                    "where": places[run.pk].words,
+                    "where": "" if run.error else places[run.pk].words,
+                    "error": (run.error or {}).get("message", ""),
+                    "error_kind": (run.error or {}).get("kind", ""),
                 }
                 for run in runs
             ),
