@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-READY = re.compile(r"^Ready after ([\d.]+) s\. Open (http://\S+)", re.MULTILINE)
+READY = re.compile(r"^Started in ([\d.]+) s\. Open (http://\S+)", re.MULTILINE)
 PATIENCE_SECONDS = 120  # a fresh start on a busy machine; nothing waits that long when it works
 
 

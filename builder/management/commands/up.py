@@ -77,7 +77,7 @@ def run(held: ExitStack, interrupts: Interrupts, started: float) -> None:
         for child in web:
             child.start()
         told(wait_until_it_answers(web[0]))
-    say(f"Ready after {time.monotonic() - started:.1f} s. Open {settings.HOLDFAST_PUBLIC_URL}/   (Ctrl-C stops)")
+    say(f"Started in {time.monotonic() - started:.1f} s. Open {settings.HOLDFAST_PUBLIC_URL}/   (Ctrl-C stops)")
     held.callback(lambda: say("\nStopping: running steps get a moment to finish."))
     keep_alive([*kept, *web, cluster], say)
 
