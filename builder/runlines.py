@@ -12,6 +12,8 @@ from .waterfall import Axis
 THINNEST = 0.4
 ROOM_BEFORE = 24.0
 """Words stand before a bar that begins at least this far from the left, in per cent."""
+LETTER = 1.4
+"""The width of a letter where the axis is narrow, in per cent."""
 ROOM_AFTER = 82.0
 """Words after a bar that ends farther right would be cut; the panel says them too."""
 
@@ -59,10 +61,16 @@ def busy(nodes: list[Node]) -> list[tuple[datetime, datetime]]:
 
 def _line(node: Node, axis: Axis, farthest: datetime) -> Line:
     bars = tuple(_bar(span, axis, farthest) for span in node.spans)
-    before = bool(node.note and node.note.leads and bars and bars[0].x >= ROOM_BEFORE)
-    x = (bars[0].x - 1) if before else max((bar.x + bar.width for bar in bars), default=0.0) + 1.5
+    after = max((bar.x + bar.width for bar in bars), default=0.0) + 1.5
+    before = bool(node.note and (node.note.leads or after + _width(node.note) > 100) and bars and bars[0].x >= ROOM_BEFORE)
+    x = (bars[0].x - 1) if before else after
     note = node.note if node.note and (before or x < ROOM_AFTER) else None
     return Line(node, bars, note, x, before)
+
+
+def _width(note: Note) -> float:
+    """About how much of the axis its words take, in per cent."""
+    return LETTER * (len(note.before) + len(note.bold) + (8 if note.moment else 0))
 
 
 def _bar(span: Span, axis: Axis, farthest: datetime) -> Bar:

@@ -15,6 +15,8 @@ from django.utils.safestring import SafeString, mark_safe
 register = template.Library()
 
 LONGEST_STRING = 80
+LEAST_FOLDED = 20
+"""Folding less than this saves no line."""
 LONGEST_OPEN_CONTAINER = 40
 DEEPEST_OPEN = 4
 DEEPEST = 64
@@ -96,7 +98,7 @@ def _scalar(value: Any) -> str:
     if not isinstance(value, str):
         value = json.loads(json.dumps(value, cls=DjangoJSONEncoder))
         return _scalar(value) if isinstance(value, str | int | float) else f'<span class="s">{_text(str(value))}</span>'
-    if len(value) <= LONGEST_STRING:
+    if len(value) < LONGEST_STRING + LEAST_FOLDED:
         return f'<span class="s">{_text(value)}</span>'
     head, rest = _text(value[:LONGEST_STRING])[: -len("&quot;")], _text(value[LONGEST_STRING:])[len("&quot;") :]
     hidden = len(value) - LONGEST_STRING

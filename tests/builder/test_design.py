@@ -242,6 +242,7 @@ def test_long_strings_are_folded_and_complete():
     html = json_view("a" * 119)
     assert "+39" in html
     assert Seen(html).text.replace("+39", "") == json.dumps("a" * 119)
+    assert "<button" not in json_view("a" * 99) and "+20" in json_view("a" * 100), "a few letters are not worth a button"
 
 
 def test_a_value_cannot_disguise_itself_by_turning_the_direction_of_text():

@@ -190,6 +190,16 @@ def test_now_is_on_the_axis_however_long_the_run_took(total):
     assert 0 < axis.now <= 84.01 and axis.x(at(total + 99)) == axis.now and axis.x(at(-5)) == 0
 
 
+def test_words_that_would_be_cut_at_the_right_stand_before_their_bar():
+    decided = {"who": "dana.whitfield@example.com", "decision": "approved"}
+    asked = wait(APPROVE, "approval", 50, state="resolved", outcome=decided, resolved_at=at(54))
+    seen = rows([result("hot", 4.81, 4.82, output={"branch": "yes"}), result(APPROVE, 50, 54)], waits=[asked])
+    nodes = tree(LEAD, seen, run(), at(60))
+    drawn = {line.node.path: line for line in lines(nodes, make_axis(at(0), at(60), busy(nodes)))}
+    assert drawn[APPROVE].note.before == "dana.whitfield approved" and drawn[APPROVE].note_before
+    assert drawn["hot"].note.bold and not drawn["hot"].note_before
+
+
 def test_bars_stay_inside_and_what_is_to_come_begins_at_now():
     seen = rows([result("hot", 4.81, 4.82, output={"branch": "yes"})], waits=[wait(APPROVE, "approval", 5, 4_000), wait(TWO_DAYS, "timer", 5, 2_000)])
     nodes = tree(LEAD, seen, run(), at(60))

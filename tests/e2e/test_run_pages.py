@@ -283,6 +283,19 @@ def test_a_link_is_answered_on_a_phone_without_script(browser, live_server):
     context.close()
 
 
+def test_a_sent_mail_opens_wherever_its_row_is_pressed_and_its_run_by_its_link(desk, live_server):
+    run = waiting()
+    payload = {"to": ["dana@example.com"], "subject": "VIP?", "text": "Please answer"}
+    mail = factories.mail(run, kind="email", path=APPROVE, state="sent", payload=payload, sent_at=timezone.now())
+    desk.goto(f"{live_server.url}/operations/mail/")
+    for cell in ("dana@example.com", "Sent"):
+        desk.locator("tr.opens td").get_by_text(cell).first.click()
+        desk.wait_for_url(f"**/operations/mail/{mail.pk}/")
+        desk.go_back()
+    desk.locator(f'tr.opens a[href="/runs/{run.pk}/"]').click()
+    desk.wait_for_url(f"**/runs/{run.pk}/**")
+
+
 def test_a_mail_opens_in_a_frame_that_can_do_nothing_and_its_link_leads_on(desk, live_server):
     run = waiting()
     payload = {"to": ["dana@example.com"], "subject": "VIP?", "text": "Please answer", "details": [], "others": [], "policy": "any"}
