@@ -13,6 +13,8 @@ from runtime.definition import find, walk
 from runtime.models import Run
 from runtime.paths import step_of
 
+from .editing.places import label_of
+
 MOST_NAMED = 40
 OUTCOMES = {
     "answered": "was answered",
@@ -96,11 +98,11 @@ def _ended(run: Run) -> str:
 
 def _step(definition: dict[str, Any], step: str, path: str, number: int, state: str) -> Step:
     found = find(definition, step) or {}
-    return Step(step, found.get("name") or step, found.get("type", ""), number, state, where(path) if number == 1 else "")
+    return Step(step, label_of(found) or step, found.get("type", ""), number, state, where(path) if number == 1 else "")
 
 
 def _name(definition: dict[str, Any], path: str) -> str:
-    return (find(definition, step_of(path)) or {}).get("name") or step_of(path)
+    return label_of(find(definition, step_of(path)) or {}) or step_of(path)
 
 
 def where(path: str) -> str:

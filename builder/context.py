@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from builder.access import admitted, rule_for
-from builder.questions import open_in_teams, waiting_for
+from builder.questions import waiting_for
 from builder.templatetags.formats import display_name, initials
 from runtime.models import Pause
 from runtime.pausing import paused
@@ -96,13 +96,13 @@ def _pending_approvals(user: Any) -> Callable[[], int]:
 
 
 def _count_pending(user: Any) -> int:
-    """What the inbox opens on: the open questions that ask this person, else those of the teams in which they may decide.
-    The frame must stand without its badge."""
+    """The open questions that ask this person; those of their teams, which they may decide too, wait for others. The frame
+    must stand without its badge."""
     if user is None or not user.is_authenticated:
         return 0
     try:
         with transaction.atomic():
-            return waiting_for(user)[:MOST_COUNTED].count() or open_in_teams(user)[:MOST_COUNTED].count()
+            return waiting_for(user)[:MOST_COUNTED].count()
     except DatabaseError:
         return 0
 

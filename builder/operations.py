@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Avg, Count, DurationField, Exists, ExpressionWrapper, F, Max, Min, OuterRef, Q
 
 from builder import access
+from builder.editing.places import label_of
 from builder.runlist import in_state
 from builder.stuck import LISTED, SILENT_AFTER, ClockNow, stuck
 from builder.waitboard import WORDS, schedules
@@ -37,8 +38,13 @@ SLOTS = 12
 
 
 def workers() -> dict[str, Any]:
-    """Every process that has not signed off, and the sums over the healthy ones."""
-    found = Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - timedelta(days=1)).annotate(now=ClockNow())
+    """Every process that has not signed off, and the sums over the healthy ones. A silent one whose runs others have taken
+    over is left out once another has begun in its place: nothing has to be done about it."""
+    unsigned = Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - timedelta(days=1))
+    later = unsigned.filter(host=OuterRef("host"), started_at__gt=OuterRef("beat_at"), beat_at__gt=ClockNow() - SILENT_AFTER)
+    holding = Dispatch.objects.filter(worker_id=OuterRef("pk"), token__isnull=False)
+    replaced = Q(beat_at__lte=ClockNow() - SILENT_AFTER) & Exists(later) & ~Exists(holding)
+    found = unsigned.exclude(replaced).annotate(now=ClockNow())
     rows = [_worker(worker) for worker in found.order_by("pk")[:24]]
     healthy = [row for row in rows if row["healthy"]]
     due = Dispatch.objects.filter(token=None, due_at__lte=BusinessNow(), queued=False, priority__in=LEVELS)
@@ -111,10 +117,12 @@ class Failure:
 
 
 def failing(user: Any) -> list[Failure]:
-    """The failures of the last day among the latest thousand, those of most runs first."""
+    """The failures of the last day among the latest thousand, those of most runs first. A run that was started again and
+    has succeeded then needs nothing any more: a requeue would do its work twice."""
     now = business_now()
     since = now - timedelta(hours=HOURS)
-    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED, test=False).order_by("-pk")
+    again = Run.objects.filter(rerun_of=OuterRef("pk"), state=RunState.SUCCEEDED)
+    runs = access.runs_for(user, access.OPERATOR).filter(~Exists(again), state=RunState.FAILED, test=False).order_by("-pk")
     found = runs.values_list("pk", "workflow_id", "workflow__name", "error", "ended_at")[:FAILED_READ]
     groups: dict[str, Failure] = {}
     for pk, flow_id, flow, error, ended in found:
@@ -164,7 +172,7 @@ def _costs(first: int, last: int, flows: list[int]) -> list[dict[str, Any]]:
 
 def _names(versions: Iterable[int]) -> dict[tuple[int, str], str]:
     return {
-        (version.pk, step["id"]): step.get("name") or step["id"]
+        (version.pk, step["id"]): label_of(step)
         for version in Version.objects.filter(pk__in=versions)
         for step in walk(version.definition.get("steps") or [])
     }

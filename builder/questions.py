@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from builder import access
+from builder.editing.places import label_of
 from builder.templatetags.formats import display_name
 from runtime.approvals import approver
 from runtime.definition import find
@@ -133,7 +134,7 @@ def since(approval: Approval, run: Run, after: datetime | None) -> list[dict[str
         found = found.filter(path__startswith=f"{lane}/")
     steps = run.version.definition
     return [
-        {"name": (find(steps, step_of(row.path)) or {}).get("name") or row.step, "state": row.state, "at": row.finished_at}
+        {"name": label_of(find(steps, step_of(row.path)) or {}) or row.step, "state": row.state, "at": row.finished_at}
         for row in found.order_by("finished_at")[:SINCE]
     ]
 

@@ -13,6 +13,7 @@ from runtime.replay import EVALUATED, Evaluated, Key, Walked, remembered, replay
 from runtime.steps import step_types
 
 from .diff import differences
+from .editing.places import label_of
 
 LANE, OUTPUT, INPUT, FAILS, NEW, GONE, UNKNOWN, END, TITLE = (
     "lane", "output", "input", "failure", "new step", "step not reached", "nothing remembered", "end", "title",
@@ -118,7 +119,7 @@ class _Told:
     def _name(self, path: str) -> str:
         for definition in (self.definition, self.run.version.definition):
             if step := find(definition, step_of(path)):
-                return step.get("name") or step["id"]
+                return label_of(step)
         return ""
 
 

@@ -20,6 +20,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.http import QueryDict
 
 from builder import access
+from builder.editing.places import label_of
 from runtime.clock import business_now
 from runtime.definition import find
 from runtime.models import Run, RunSearch, Workflow
@@ -370,7 +371,7 @@ def _ended_word(run: Run) -> str:
 
 def _step_name(run: Run, path: str) -> str:
     step = find(run.version.definition, step_of(path)) or {}
-    return step.get("name") or step_of(path)
+    return label_of(step) or step_of(path)
 
 
 def _by_run(sql: str, runs: list[int]) -> dict[int, tuple]:

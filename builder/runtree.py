@@ -15,6 +15,7 @@ from typing import Any
 from runtime.definition import walk
 from runtime.states import AttemptOutcome, WaitKind, WaitState
 
+from .editing.places import label_of
 from .runrows import Iteration, LoopPage, Place, Rows
 
 UNFINISHED = ("open", "attention")
@@ -132,7 +133,7 @@ class _Maker:
 
     def step(self, step: dict[str, Any], path: str, level: int, parent: str, skipped: bool) -> list[Node]:
         place = self.rows.places.get(path) or Place()
-        node = Node("step", path, level, step.get("name") or step["id"], icon=step["type"], parent=parent)
+        node = Node("step", path, level, label_of(step), icon=step["type"], parent=parent)
         below = list(self.below(step, path, level, place, skipped))
         self.describe(node, step, place, below, skipped)
         if step["type"] in ("condition", "parallel", "loop"):

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import DateTimeField, Func
 
 from builder import access
+from builder.editing.places import label_of
 from runtime.clock import BusinessNow
 from runtime.definition import find
 from runtime.models import Run, Version, Wait, Worker
@@ -138,4 +139,4 @@ def _asks(run: Run, wait: Wait | None) -> Stuck:
 
 def _step_name(version: Version, path: str) -> str:
     step = find(version.definition, step_of(path)) or {}
-    return step.get("name") or step_of(path)
+    return label_of(step) or step_of(path)

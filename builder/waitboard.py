@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 
 from builder import access
+from builder.editing.places import label_of
 from runtime.clock import business_now
 from runtime.definition import find
 from runtime.models import Recipient, Run, Trigger, Wait
@@ -44,7 +45,7 @@ def _row(wait: Wait, run: Run, people: list[str], now: Any) -> dict[str, Any]:
     return {
         "wait": wait,
         "run": run,
-        "step": step.get("name") or step_of(wait.path) or "The whole run",
+        "step": label_of(step) or step_of(wait.path) or "The whole run",
         "word": WORDS.get(wait.kind, wait.kind),
         "whom": ", ".join(people[:2]) + (f" and {len(people) - 2} more" if len(people) > 2 else ""),
         "late": wait.due_at is not None and wait.due_at <= now,

@@ -141,7 +141,7 @@ class _Maker:
     def _node(self, step: dict[str, Any]) -> Node:
         kind, lasts = step_types()[step["type"]], self.lasts
         raw = kind.Config.model_validate(step.get("config") or {}).model_dump(by_alias=True, mode="json")
-        node = Node(step["id"], step["type"], step.get("name") or step["id"], kind, self.config(kind, raw))
+        node = Node(step["id"], step["type"], step.get("name") or kind.label, kind, self.config(kind, raw))
         node.off = bool(step.get("off"))
         node.retry = RetryPolicy.of(step.get("retry"))
         if step.get("timeout"):

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from django.urls import reverse
 
-from runtime.models import AuditEntry, Dispatch, Run, StepResult, Wait
+from runtime.models import Attempt, AuditEntry, Dispatch, Run, StepResult, Wait
 from runtime.paths import key_of
 from tests.builder import factories
 
@@ -97,7 +97,8 @@ def test_a_rerun_with_edited_input_on_the_live_version_counts_once(client, opera
     run.workflow.live_version = newer
     run.workflow.save()
     html = asked(client, "run_rerun", run)
-    assert "v8, live now" in html and "Halden Robotics" in html and "Qualify lead" in section(html, "Outside, once more")
+    assert "v8, live now" in html and 'value="live" checked' in html, "what is newer is proposed"
+    assert "Halden Robotics" in html and "Qualify lead" in section(html, "Outside, once more")
     form = {"key": "form", "version": "live", "input": '{"body": {"company": "Other"}}'}
     first = client.post(reverse("run_rerun", args=[run.pk]), form)
     assert client.post(reverse("run_rerun", args=[run.pk]), form).url == first.url
@@ -237,6 +238,55 @@ def test_the_log_is_narrowed_and_stays_so_while_live(client, operator, run):
     assert lines(step="hot", level="error") == ["Create deal: gave up"], "a container's log is that of what is in it"
     assert lines(level="nonsense", find="\x00nothing\x00") == []
     assert "level=error" in client.get(address, {"level": "error"}).context["live_url"]
+
+
+def test_an_older_live_version_is_offered_and_not_proposed(client, operator, run):
+    older = factories.Version.objects.create(workflow=run.workflow, number=6, definition=run.version.definition, hash="6")
+    run.workflow.live_version = older
+    run.workflow.save()
+    assert 'value="pinned" checked' in asked(client, "run_rerun", run)
+
+
+@pytest.mark.parametrize(("error", "outcome", "in_flow"), [
+    ({"field": "config.json"}, "", True), ({"field": "config.json"}, "answered", True), ({"field": "config.url"}, "not_sent", True),
+    ({"field": "config.url"}, "unknown", False), ({"field": "connection"}, "", False), ({}, "answered", False),
+])  # fmt: skip
+def test_the_first_button_is_the_one_that_can_help(client, operator, error, outcome, in_flow):
+    error = {"step": "deal", "name": "Create deal in CRM", "path": DEAL, "message": "There is no name “lead”."} | error
+    run = factories.run(factories.version(), state="failed", error=error)
+    if outcome:
+        factories.attempt(run, DEAL, 1, 4, 5, outcome)
+    factories.result(run, DEAL, 4, 5, "failed", error=error)
+    html = client.get(reverse("run", args=[run.pk])).content.decode()
+    first = {re.search(r'href="([^"]+)"', link)[1] for link in re.findall(r'<a class="btn[^"]*btn--primary"[^>]*>', html)}
+    assert first == {reverse("run_rerun" if in_flow else "run_requeue", args=[run.pk])}
+    look = f'<a href="{reverse("flow", args=[run.workflow_id])}?step=deal">“'
+    assert (look in html) is in_flow and ("publish the change and start again" in html) is in_flow
+
+
+def test_a_step_without_a_name_is_called_by_its_kind_everywhere(client, operator):
+    steps = [{"id": "api_call", "type": "http", "config": {"method": "POST", "url": "https://crm.example/deals"}}]
+    version = factories.version(factories.LEAD | {"steps": steps})
+    error = {"step": "api_call", "name": "API call", "path": "api_call", "message": "no"}
+    failed, asking = factories.run(version, state="failed", error=error), factories.run(version, state="attention")
+    factories.attempt(failed, "api_call", 1, 1, 2, "answered")
+    factories.result(failed, "api_call", 1, 2, "failed", error=error)
+    factories.attempt(asking, "api_call", 1, 1, 2, "unknown", cost="1")
+    factories.wait(asking, "api_call", "person", 2, data={"reason": "uncertain", "attempt": 1})
+    pages = [reverse(name, args=[failed.pk]) for name in ("run", "run_requeue", "run_rerun")]
+    pages += [f"{reverse('run_retry', args=[failed.pk])}?step=api_call", reverse("runs"), reverse("operations"), reverse("waits")]
+    for address in pages:
+        html = re.sub("<code>.*?</code>", "", client.get(address).content.decode())
+        assert "API call" in html and ">api_call" not in html and "“api_call”" not in html, address
+
+
+@pytest.mark.parametrize(("body", "shown"), [
+    ('{"error": "no such deal"}', ['class="k">&quot;error&quot;</span>']), ("[1, 2", ["&quot;[1, 2&quot;"]), ("sorry", ["&quot;sorry&quot;"]),
+])  # fmt: skip
+def test_an_error_that_is_json_is_shown_so(client, operator, run, body, shown):
+    Attempt.objects.filter(run_id=run.pk, path=DEAL).update(response={"status": 404, "headers": {}, "body": body})
+    html = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert all(words in html for words in shown) and r"\&quot;" not in html and "\\&quot;" not in html
 
 
 def test_the_run_is_laid_over_its_canvas(client, operator, run):

@@ -125,6 +125,30 @@ def test_a_worker_that_is_silent_is_shown_with_what_it_holds(version):
     assert told["rows"][0]["cells"].count("on") == 9
 
 
+def test_a_dead_worker_is_listed_until_another_stands_in_its_place_and_its_runs_are_taken_over(version):
+    dead = factories.worker()
+    Worker.objects.filter(pk=dead.pk).update(beat_at=timezone.now() - timedelta(minutes=6), started_at=timezone.now() - timedelta(hours=1))
+    held = factories.run(version, dispatch="claimed")
+    Dispatch.objects.filter(pk=held.pk).update(worker_id=dead.pk)
+    listed = lambda: [row["worker"].pk for row in operations.workers()["rows"]]  # noqa: E731
+    elsewhere, beside = factories.worker(host="host-2"), factories.worker()
+    Worker.objects.filter(pk=beside.pk).update(started_at=timezone.now() - timedelta(hours=1))
+    assert listed() == [dead.pk, elsewhere.pk, beside.pk]
+    Dispatch.objects.filter(pk=held.pk).delete()
+    assert listed() == [dead.pk, elsewhere.pk, beside.pk], "nobody has begun in its place"
+    instead = factories.worker()
+    assert listed() == [elsewhere.pk, beside.pk, instead.pk] and operations.workers()["healthy"] == 3
+
+
+def test_failures_that_a_new_run_has_made_good_are_not_offered_again(client, operator, version):
+    first = failed(version, "503 Service Unavailable")
+    for state in ("failed", "open"):
+        factories.run(version, state=state, rerun_of=first, test=True)
+    assert [group.runs for group in operations.failing(operator)] == [[first.pk]]
+    factories.run(version, state="succeeded", rerun_of=first)
+    assert operations.failing(operator) == []
+
+
 def test_costs_are_summed_by_step(operator, version):
     for cost in ("0.0041", "0.0059"):
         factories.attempt(factories.run(version, state="succeeded"), "qualify", 1, 0, 1, cost=cost)

@@ -238,6 +238,13 @@ def test_a_cost_that_nobody_knows_is_called_so(client, operator, version):
     assert [listed.count(f">{words}</td>") for words in ("unknown", "over $0.0041")] == [1, 1]
 
 
+def test_what_is_left_of_the_time_is_called_waiting_only_where_something_waited(client, operator, version):
+    run = factories.run(version, state="succeeded")
+    assert "rest is waiting" not in page(client, run)
+    factories.wait(run, "hot/no/later", "timer", 1, due=9, state="resolved")
+    assert "rest is waiting" in page(client, run)
+
+
 def test_an_uncertain_attempt_offers_three_answers(client, operator, version):
     run = factories.run(version, state="attention")
     factories.attempt(run, DEAL, 1, 20, 22, "unknown", error="The worker was lost during the call.")

@@ -19,7 +19,7 @@ from builder.runcanvas import laid_over
 from builder.runlines import busy, lines, tick_word
 from builder.runlist import queue_words
 from builder.runload import fingerprint, load
-from builder.runrows import Place
+from builder.runrows import Place, Rows
 from builder.runtree import Node, most_telling, tree
 from builder.templatetags.formats import display_name, duration
 from builder.unpriced import unpriced_runs
@@ -32,7 +32,7 @@ from runtime.states import UNFINISHED, WaitKind, WaitState
 from runtime.triggers import trigger_kinds
 
 from .asked import Asked
-from .panel import panel
+from .panel import in_flow, panel
 
 PARTS = (("head", "runs/_head.html"), ("steps", "runs/_steps.html"), ("panel", "runs/_panel.html"))
 # How long its calls took and what is known of them, bounded: beyond 20,000 calls the figure is a floor.
@@ -114,6 +114,8 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "live_url": asked.at("run_live"),
         "panel": panel(run, definition, rows, chosen, now, asked, request.GET.get("before", "")),
         "related": related(request, run),
+        "waited": Wait.objects.filter(run_id=run.pk).exists(),
+        "requeue_helps": run.state == "failed" and not in_flow(run.error, failed_at(rows, run)),
     }
 
 
@@ -138,6 +140,10 @@ def with_urls(line: Any, asked: Asked, chosen: str) -> dict[str, Any]:
         case _:
             url = ""
     return {"line": line, "node": node, "url": url, "chosen": node.path == chosen}
+
+
+def failed_at(rows: Rows, run: Run) -> Place:
+    return rows.places.get((run.error or {}).get("path") or "") or Place()
 
 
 def shown_as(run: Run, dispatch: Any) -> dict[str, Any]:

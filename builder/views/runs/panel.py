@@ -19,6 +19,7 @@ from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.definition import children, find
 from builder.largevalues import given_file, large_output
+from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
 from runtime.paths import scope_of, step_of
 from runtime.states import UNFINISHED, AttemptOutcome, WaitKind
@@ -121,7 +122,8 @@ def _step(run: Run, definition: dict[str, Any], place: Place, node: Node, now: d
         "input_note": note,
         "output": _output(run, result) if result is not None and result.state in ("succeeded", "skipped") else None,
         "error": error,
-        "remedy": remedy(error, place, step) if error else "",
+        "remedy": remedy(error, place) if error else "",
+        "look_at": field_title(step.get("type", ""), str(error["field"]).removeprefix("config.")) if in_flow(error, place) else "",
         "ask": _ask(run, step, place, now) if run.state in UNFINISHED else None,
         "answered": _approval(place.last_wait) if place.last_wait is not None and place.open_wait is None else None,
         "take": place.take,
@@ -227,13 +229,25 @@ def _attempts(place: Place) -> list[dict[str, Any]]:
 
 
 def _response(kept: Any) -> dict[str, Any]:
-    """What the call was answered, and how long its phases took."""
+    """What the call was answered, and how long its phases took. An error's body is kept as the text that it came as; where
+    that is JSON it is shown so."""
+    if isinstance(kept, dict) and isinstance(kept.get("body"), str):
+        kept = kept | {"body": _unwrapped(kept["body"])}
     timings = kept.get("timings") if isinstance(kept, dict) else None
     if not isinstance(timings, dict):
         return {"response": kept, "response_size": _size(kept), "timings": []}
     answer = {name: value for name, value in kept.items() if name != "timings"} or None
     phases = [(word, timedelta(milliseconds=timings[phase])) for phase, word in PHASES.items() if phase in timings]
     return {"response": answer, "response_size": _size(answer), "timings": phases}
+
+
+def _unwrapped(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return loads_strict(text.encode())
+    except BadJson:
+        return text
 
 
 def _ran(place: Place) -> dict[str, Any] | None:
@@ -314,23 +328,31 @@ def _tabs(shown: dict[str, Any], node: Node, chosen: str) -> list[dict[str, Any]
     return tabs
 
 
-def remedy(error: dict[str, Any], place: Place, step: dict[str, Any]) -> str:
-    """What to do about it, in one or two sentences."""
+def in_flow(error: dict[str, Any] | None, place: Place) -> bool:
+    """Whether the cause stands in a field of the step, so that the run's own version can only fail again."""
+    field = str((error or {}).get("field") or "")
+    return bool(field) and field != "connection" and not _gave_up(error, place)
+
+
+def _gave_up(error: dict[str, Any], place: Place) -> bool:
+    """Whether the outside was called and did not answer."""
     last = place.attempts[-1] if place.attempts else None
-    field = str(error.get("field") or "")
     never_left = last is not None and last.outcome == AttemptOutcome.NOT_SENT and len(place.attempts) == 1
-    if last is not None and last.outcome != AttemptOutcome.ANSWERED and not (never_left and field):
+    return last is not None and last.outcome != AttemptOutcome.ANSWERED and not (never_left and bool(error.get("field")))
+
+
+def remedy(error: dict[str, Any], place: Place) -> str:
+    """What to do about it, in one or two sentences."""
+    if _gave_up(error, place):
         tries = f"after {len(place.attempts)} attempts" if len(place.attempts) > 1 else "at the first attempt"
         return f"It gave up {tries}. When the other system is well again, requeue the run: it goes on at this step."
-    if field == "connection":
+    if error.get("field") == "connection":
         return "Put the connection right under Connections, then requeue the run: it goes on at this step."
-    if field:
+    if in_flow(error, place):
         return (
-            f"Look at “{field_title(step.get('type', ''), field.removeprefix('config.'))}” of this step in the flow. "
             "This run stays on its version: publish the change and start again with the same input, or requeue when the "
             "cause lies outside."
         )
-    if last is not None:
+    if place.attempts:
         return "See what the other system answered under Attempts. Requeue the run when the cause is gone."
     return "Requeue the run when the cause is gone: it goes on at this step, and finished steps do not run again."
-
