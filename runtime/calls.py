@@ -27,6 +27,7 @@ from .steps.base import Done, Outcome, OverBudget, Part, StepError
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "The worker was lost during the call."
+STOPPED = "The worker was stopped during the call, which did not end within its grace period."
 MAY_HAVE_HAPPENED = (AttemptOutcome.UNKNOWN, AttemptOutcome.ANSWERED)
 BUDGET = 0
 """The number of the wait for a person's word on the budget; uncertain attempts have their own numbers, from 1."""
@@ -111,7 +112,7 @@ def _pause(execution: Execution, ctx: StepContext, error: StepError) -> float | 
 def _next_pause(execution: Execution, ctx: StepContext, retry_after: float | None = None) -> float | None:
     """Seconds until the next attempt of this take, or None when the policy allows none. Each part has its own retries."""
     tries = [past for past in ctx.place.attempts if past.operation != "check" and past.n > max(ctx.parts, default=0)]
-    failures = sum(past.error is not None and past.error != INTERRUPTED for past in tries)
+    failures = sum(past.error not in (None, INTERRUPTED, STOPPED) for past in tries)
     elapsed = (execution.services.now() - tries[0].started_at).total_seconds()
     return ctx.node.retry.pause(failures, elapsed, retry_after, settings.HOLDFAST_RETRY_AFTER_CAP)
 
@@ -136,12 +137,12 @@ async def _after(execution: Execution, ctx: StepContext, group: Group, last: Pas
 
 async def _interrupted(execution: Execution, ctx: StepContext, last: PastAttempt) -> None:
     """An attempt found open under an old token: nobody knows whether it happened."""
-    ctx.open = (last.operation, last.n)
+    ctx.open, why = (last.operation, last.n), STOPPED if execution.claim.handed_back else INTERRUPTED
     rows: list[Row] = [
-        ctx.settled(AttemptOutcome.UNKNOWN, error=INTERRUPTED),
-        execution.log(ctx.path, f"Attempt {last.n} was interrupted: {INTERRUPTED}", "warning"),
+        ctx.settled(AttemptOutcome.UNKNOWN, error=why),
+        execution.log(ctx.path, f"Attempt {last.n} was interrupted: {why}", "warning"),
     ]
-    last.outcome, last.error = AttemptOutcome.UNKNOWN, INTERRUPTED
+    last.outcome, last.error = AttemptOutcome.UNKNOWN, why
     if ctx.node.interrupted == "repeat":
         execution.add(*rows)
     else:

@@ -116,7 +116,7 @@ async def claim(connection: psycopg.AsyncConnection, worker_id: int, limit: int,
     cursor = await connection.execute(CLAIM, parameters)
     rows = await cursor.fetchall()
     failpoints.hit("claim.after")
-    return [_claimed(row) for row in rows]
+    return [_claimed(row, handed_back=True) for row in rows]
 
 
 async def claim_suspects(
@@ -128,7 +128,7 @@ async def claim_suspects(
                   "alone": limit == 1 and lost >= LONE_FROM}
     rows = await (await connection.execute(CLAIM_SUSPECTS, parameters)).fetchall()
     failpoints.hit("claim.after")
-    return [_claimed(row) for row in rows]
+    return [_claimed(row, handed_back=False) for row in rows]
 
 
 async def take_back(
@@ -142,6 +142,6 @@ async def take_back(
     return rows[0][0], len(taken), [run_id for run_id, deaths in taken if deaths >= LONE_DEATHS]
 
 
-def _claimed(row: tuple[Any, ...]) -> Claimed:
+def _claimed(row: tuple[Any, ...], handed_back: bool) -> Claimed:
     now, token, wakes, claims, version_id, *run = row
-    return now, Claim(run[0], token, wakes), claims, version_id, RunRow(*run)
+    return now, Claim(run[0], token, wakes, handed_back), claims, version_id, RunRow(*run)

@@ -45,12 +45,13 @@ class Refused(Exception):
 
 
 class Claim:
-    """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon."""
+    """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon; `handed_back`
+    says that no lease of it was lost before: what it finds under way, a worker that stopped has left."""
 
-    __slots__ = ("run_id", "token", "wakes", "alone", "lost", "refused")
+    __slots__ = ("run_id", "token", "wakes", "handed_back", "alone", "lost", "refused")
 
-    def __init__(self, run_id: int, token: int, wakes: int = 0):
-        self.run_id, self.token, self.wakes = run_id, token, wakes
+    def __init__(self, run_id: int, token: int, wakes: int = 0, handed_back: bool = False):
+        self.run_id, self.token, self.wakes, self.handed_back = run_id, token, wakes, handed_back
         self.lost = False
         self.refused: str | None = None
 

@@ -25,7 +25,8 @@ from tests.chaos.steps import TIMEOUT_SECONDS
 SLACK_SECONDS = 0.001
 NEAR = timedelta(seconds=3)
 MAY_HAVE_HAPPENED = ("unknown", "answered", None)
-INTERRUPTED = "The worker was lost during the call."
+INTERRUPTED = ("The worker was lost during the call.",
+               "The worker was stopped during the call, which did not end within its grace period.")
 # An open run that nothing will ever move again.
 STUCK = """
 select r.id from run r left join dispatch d on d.run_id = r.id
@@ -293,7 +294,7 @@ def _uncertain(
             or any(abs(end - death) < NEAR for death in receiver_deaths)
         ):
             verdict.uncertain.append(f"asked for no reason: {question}")
-    interrupted = sum(event.kind == "attempt" and event.was == "open" and event.more["error"] == INTERRUPTED
+    interrupted = sum(event.kind == "attempt" and event.was == "open" and event.more["error"] in INTERRUPTED
                       for event in events)  # fmt: skip
     verdict.figures |= {
         "uncertain": len(questions),

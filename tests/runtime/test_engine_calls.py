@@ -56,6 +56,23 @@ def test_uncertain_calls_repeat_or_ask_as_their_step_says(engine, crm, then):
     assert wait.data["reason"] == "uncertain" and wait.data["attempt"] == 1 and wait.data["error"]
 
 
+@pytest.mark.parametrize(("ends", "words"), [("stop", "was stopped during the call"), ("kill", "was lost during the call")])
+def test_a_call_that_an_orderly_stop_cut_off_is_told_from_one_that_a_death_did(engine, crm, ends, words):
+    crm.control(after_commit="hang", after_commit_times=2)
+    runs = [engine.start(engine.publish([post(crm, on_interrupted=how)])) for how in ("ask", "repeat")]
+    worker = engine.worker()
+    eventually(lambda: all(called(crm, run) for run in runs))
+    getattr(worker, ends)()
+    if ends == "kill":
+        engine.leases_end()
+    engine.worker()
+    asking, repeating = runs
+    assert words in engine.wait(asking, "deal", "person").data["error"]
+    engine.ends(repeating)
+    assert [words in (engine.attempts(run, "deal")[0].error or "") for run in runs] == [True, True]
+    assert any(words in line for line in engine.log(repeating))
+
+
 def test_a_person_says_that_it_happened_that_it_runs_again_or_that_it_failed(engine, crm):
     crm.control(after_commit="reset", after_commit_times=3)
     version = engine.publish(
