@@ -12,7 +12,7 @@ from .waterfall import Axis
 THINNEST = 0.4
 ROOM_BEFORE = 24.0
 """Words stand before a bar that begins at least this far from the left, in per cent."""
-LETTER = 1.4
+LETTER = 2.0
 """The width of a letter where the axis is narrow, in per cent."""
 ROOM_AFTER = 82.0
 """Words after a bar that ends farther right would be cut; the panel says them too."""

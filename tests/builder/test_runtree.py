@@ -191,12 +191,12 @@ def test_now_is_on_the_axis_however_long_the_run_took(total):
 
 
 def test_words_that_would_be_cut_at_the_right_stand_before_their_bar():
-    decided = {"who": "dana.whitfield@example.com", "decision": "approved"}
+    decided = {"who": "dana.whitfield-hayes@example.com", "decision": "approved"}
     asked = wait(APPROVE, "approval", 50, state="resolved", outcome=decided, resolved_at=at(54))
     seen = rows([result("hot", 4.81, 4.82, output={"branch": "yes"}), result(APPROVE, 50, 54)], waits=[asked])
     nodes = tree(LEAD, seen, run(), at(60))
     drawn = {line.node.path: line for line in lines(nodes, make_axis(at(0), at(60), busy(nodes)))}
-    assert drawn[APPROVE].note.before == "dana.whitfield approved" and drawn[APPROVE].note_before
+    assert drawn[APPROVE].note.before == "dana.whitfield-hayes approved" and drawn[APPROVE].note_before
     assert drawn["hot"].note.bold and not drawn["hot"].note_before
 
 
