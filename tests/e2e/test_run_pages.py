@@ -288,8 +288,8 @@ def test_a_sent_mail_opens_wherever_its_row_is_pressed_and_its_run_by_its_link(d
     payload = {"to": ["dana@example.com"], "subject": "VIP?", "text": "Please answer"}
     mail = factories.mail(run, kind="email", path=APPROVE, state="sent", payload=payload, sent_at=timezone.now())
     desk.goto(f"{live_server.url}/operations/mail/")
-    for cell in ("dana@example.com", "Sent"):
-        desk.locator("tr.opens td").get_by_text(cell).first.click()
+    for cell in (0, 1):  # the link lies over both: where the browser sends the press is what counts
+        desk.locator("tr.opens td").nth(cell).click(force=True)
         desk.wait_for_url(f"**/operations/mail/{mail.pk}/")
         desk.go_back()
     desk.locator(f'tr.opens a[href="/runs/{run.pk}/"]').click()
