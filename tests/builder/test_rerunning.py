@@ -216,7 +216,7 @@ def test_the_page_replays_in_turns_and_tells_each_difference(run, version, clien
         asked = turns[-1].context["next"]
     assert [turn.context["done"] for turn in turns] == [1, 2] and turns[-1].context["total"] == 2
     told = turns[-1].content.decode()
-    assert f"Run {run.pk}" in told and "takes another lane" in told and "is not reached" in told
+    assert f"Run {run.pk:,}" in told and "takes another lane" in told and "is not reached" in told
     assert 'hx-swap-oob="true"' in told and "would go another way" in told and 'hx-trigger="load"' not in told
     assert f'href="/runs/{run.pk}/?step=dear/yes/book"' in told
     assert Run.objects.count() == before + 2, "nothing but what this test made"
