@@ -81,7 +81,7 @@ class Holdfast:
 
     def _ready(self) -> bool:
         assert self.process.poll() is None, "it ended"
-        return "Ready after" in self.said()
+        return "Started in" in self.said()
 
     def said(self) -> str:
         """What its processes have printed."""
