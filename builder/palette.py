@@ -64,7 +64,7 @@ def sections() -> tuple[Section, ...]:
     """Triggers first, then the steps by category, in the order of the picker."""
     by_category: dict[str, list[Entry]] = {}
     for kind in step_types().values():
-        by_category.setdefault(kind.category, []).append(_entry(kind, new_step(kind.type, set()), _traits(kind)))
+        by_category.setdefault(kind.category, []).append(_entry(kind, _step(kind), _traits(kind)))
     triggers = tuple(_entry(kind, _trigger(kind), ()) for kind in trigger_kinds().values())
     return Section("Triggers", triggers), *(Section(name, tuple(entries)) for name, entries in by_category.items())
 
@@ -91,6 +91,11 @@ def _traits(kind: Any) -> tuple[str, ...]:
     if kind.children == "steps":
         traits.append("Holds steps.")
     return tuple(traits)
+
+
+def _step(kind: Any) -> dict[str, Any]:
+    step = new_step(kind.type, set())
+    return {"id": step.pop("id"), "type": step.pop("type"), **({"config": kind.example} if kind.example else {}), **{name: value for name, value in step.items() if name != "config"}}
 
 
 def _trigger(kind: Any) -> dict[str, Any]:

@@ -263,7 +263,9 @@ def _from_pydantic(item: dict[str, Any], definition: Any) -> Problem:
 def _words(item: dict[str, Any]) -> str:
     match item["type"]:
         case "missing":
-            return "This is required."
+            return "This is missing: fill it in."
+        case "too_short" | "string_too_short" if item["ctx"]["min_length"] == 1:
+            return "This is missing: fill it in."
         case "extra_forbidden":
             return f"There is no field “{item['loc'][-1]}” here. Remove it."
         case "string_pattern_mismatch":

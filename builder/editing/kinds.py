@@ -11,19 +11,31 @@ from runtime.definition import children
 from runtime.steps import step_types
 from runtime.steps.base import StepType
 
+from ..fields import config_fields
 from .ids import fresh
 from .places import ERROR_LANE, Edit, EditError, copied, label_of, place_of, sequence
 
 
+CHOSEN = {"choice", "duration"}
+"""Kinds of fields that a new step begins with, as in the kind's example: what is text, data or an address comes from whoever
+makes the flow."""
+
+
 def new_step(type_: str, taken: set[str], name: str = "") -> dict[str, Any]:
-    """A step of a kind, with the kind's example, lanes for a condition or parallel, a body for a loop."""
+    """A step of a kind, with lanes for a condition or parallel, a body for a loop. What it needs and cannot know is missing, so
+    that its problems say so."""
     kind = kind_of(type_)
     step: dict[str, Any] = {"id": fresh(name or kind.label, taken), "type": type_}
     if name:
         step["name"] = name
-    if kind.example:
-        step["config"] = deepcopy(kind.example)
+    if config := _begun(kind):
+        step["config"] = config
     return step | _room(kind)
+
+
+def _begun(kind: StepType) -> dict[str, Any]:
+    chosen = {field.name for field in config_fields(kind.Config) if field.kind in CHOSEN}
+    return {name: deepcopy(value) for name, value in (kind.example or {}).items() if name in chosen}
 
 
 def replace_type(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
@@ -80,8 +92,8 @@ def _refilled(old: dict[str, Any], kind: StepType) -> dict[str, Any]:
 
 
 def _shared(config: dict[str, Any], kind: StepType) -> dict[str, Any]:
-    """The new kind's example, with the old values that it can use."""
-    result = deepcopy(kind.example or {})
+    """What the new kind begins with, and the old values that it can use."""
+    result = _begun(kind)
     for name, value in config.items():
         if _fits(kind.Config, {**result, name: value}, name):
             result[name] = deepcopy(value)

@@ -15,7 +15,7 @@ from .values import set_values
 
 
 def insert(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """`type`, `place`, and optionally `name`: a new step that already works where its kind brings an example."""
+    """`type`, `place`, and optionally `name`: a new step, to be filled in."""
     draft = copied(definition)
     step = new_step(operation["type"], taken_ids(draft), str(operation.get("name") or ""))
     _put(draft, [step], Place.read(operation["place"], draft))

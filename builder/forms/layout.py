@@ -15,7 +15,7 @@ Config = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Either:
     """Fields of which exactly one is set: shown as a choice. `starts` are the values that a fresh choice begins
-    with."""
+    with, an empty one where only whoever makes the flow knows."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -68,7 +68,7 @@ LAYOUTS: dict[str, Layout] = {
         either=Either(
             ("for", "until", "at", "business_days"),
             ("For", "Until", "Clock", "Days"),
-            ("1h", "2027-01-15T09:00", "09:00", 3),
+            ("1h", "", "", 3),
             "Wait",
         ),
         when={
@@ -90,7 +90,7 @@ LAYOUTS: dict[str, Layout] = {
     "loop": Layout(
         first=("items", "while", "concurrency", "max", "collect", "on_item_error"),
         either=Either(
-            ("items", "while"), ("For each item", "While"), ("trigger.body.items", "loop.index < 10"), "Repeat"
+            ("items", "while"), ("For each item", "While"), ("", ""), "Repeat"
         ),
         when={
             "concurrency": lambda config: config.get("while") is None,

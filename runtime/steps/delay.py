@@ -25,6 +25,12 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 KINDS = ("for_", "until", "at", "business_days")
 
 
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("Say until when.")
+    return text
+
+
 def _time_of_day(text: str) -> str:
     if "{{" not in text:
         parse_time(text)
@@ -41,10 +47,10 @@ class DelayConfig(Config):
     for_: Duration | None = Field(
         None, alias="for", title="Wait for", description="A number and a unit: 30s, 15m, 2h, 3d.", examples=["2d"]
     )
-    until: Text | None = Field(
+    until: Annotated[Text, AfterValidator(_said)] | None = Field(
         None, title="Or until", description="A date and time.", examples=["2027-01-15T09:00", "{{ trigger.body.start }}"]
     )
-    at: Annotated[Text, AfterValidator(_time_of_day)] | None = Field(
+    at: Annotated[Text, AfterValidator(_said), AfterValidator(_time_of_day)] | None = Field(
         None, title="Until", description="The next time that clocks show this.", examples=["09:00"]
     )
     days: Literal[("every", "workdays", *WEEKDAYS)] = Field("every", title="On")

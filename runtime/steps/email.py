@@ -36,7 +36,9 @@ class EmailConfig(Config):
     cc: Recipients = Field(default_factory=list, title="Cc", description="Each gets a copy of the first message.")
     reply_to: Text = Field("", title="Reply to", description="Where answers go.")
     subject: Text = Field(title="Subject", examples=["Thank you, {{ trigger.body.name }}"])
-    body: LongText = Field("", title="Text", description="Plain text. An empty line begins a paragraph.")
+    body: LongText = Field(
+        "", title="Text", description="Plain text. An empty line begins a paragraph.", examples=["Thank you for your message."]
+    )
 
 
 class Email(StepType):

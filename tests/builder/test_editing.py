@@ -152,8 +152,35 @@ def test_a_step_of_another_type_keeps_its_id_its_name_and_what_both_know():
     edit = apply(draft, {"op": "replace_type", "step": "call", "type": "email"})
     new = find(edit.definition, "call")
     assert (new["type"], new["name"], new["note"], new["on_error"]) == ("email", "Tell them", "Ask Dana", "continue")
-    assert "url" not in new["config"] and edit.label == "Make Tell them an E-mail"
-    assert check(edit.definition) == []
+    assert "config" not in new and edit.label == "Make Tell them an E-mail"
+    assert [problem.field for problem in check(edit.definition)] == ["config.to", "config.subject"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "config", "missing"),
+    [
+        ("set", None, ["config.values"]),
+        ("email", None, ["config.to", "config.subject"]),
+        ("http", {"method": "GET"}, ["config.url"]),
+        ("approval", {"expires": "3d"}, ["config.approvers", "config.subject"]),
+        ("workflow", None, ["config.flow"]),
+        ("ai", {"task": "classify"}, ["config.prompt"]),
+        ("loop", None, ["config"]),
+        ("delay", {"for": "1h"}, []),
+    ],
+)
+def test_a_new_step_invents_nothing_and_its_problems_say_what_is_missing(type_, config, missing):
+    clock = {"id": "clock", "type": "schedule", "config": {"cron": "0 8 * * *"}}
+    made = apply({"format": 1, "name": "x", "triggers": [clock], "steps": []}, {"op": "insert", "type": type_, "place": {"index": 0}})
+    assert find(made.definition, made.focus).get("config") == config
+    assert [problem.field for problem in check(made.definition) if not problem.warning] == missing
+
+
+@pytest.mark.parametrize(("type_", "choice"), [("loop", "items"), ("loop", "while"), ("delay", "until"), ("delay", "at")])
+def test_a_fresh_choice_of_one_field_or_another_is_a_problem_until_it_is_filled_in(type_, choice):
+    step = {"id": "it", "type": type_, "config": {choice: ""}} | ({"steps": []} if type_ == "loop" else {})
+    found = check({"format": 1, "name": "x", "triggers": [], "steps": [step]})
+    assert f"config.{choice}" in [problem.field for problem in found if not problem.warning]
 
 
 def test_a_container_of_another_type_keeps_its_steps_and_its_lanes():
@@ -195,7 +222,7 @@ def test_an_error_lane_is_a_place_for_steps():
     draft = apply(LEAD, {"op": "add_error_lane", "step": "call"}).definition
     draft = apply(draft, {"op": "insert", "type": "email", "place": {"parent": "call", "lane": "on_error", "index": 0}}).definition
     assert [step["id"] for step in find(draft, "call")["on_error"]["steps"]] == ["e_mail"]
-    assert check(draft) == []
+    assert {problem.step for problem in check(draft)} == {"e_mail"}  # it has to be filled in
 
 
 @pytest.mark.parametrize(("name", "expected"), [("Create deal in CRM", "create_deal_in_crm"), ("Überprüfen!", "uberprufen"), ("42 things", "step_42_things"), ("日本", "step"), ("x" * 90, "x" * 64)])

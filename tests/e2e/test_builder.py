@@ -45,6 +45,7 @@ def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(buil
     rule.get_by_label("Comparison").select_option(label="is greater than")
     builder.write(rule.get_by_role("textbox", name="Compare with"), "70")
     builder.add("Add a step at the start of the Yes lane", "Approval", "Approve VIP outreach")
+    builder.rows("Approvers", "Add address", ["dana@example.com"])
     with builder.saved():
         builder.field("config.subject").locator(".expr").fill("VIP outreach to ")
         builder.insert_data("trigger.body.company")
@@ -63,9 +64,13 @@ def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(buil
     builder.add("Add a step at the start of the No lane", "Delay")
     builder.fill("Wait for", "2")
     builder.add("Add a step after Delay", "E-mail")
+    builder.rows("To", "Add address", ["{{ trigger.body.email }}"])
+    builder.fill("Subject", "Hello")
     builder.add("Add a step before the end", "Loop")
     builder.fill("For each of", "trigger.body.attendees")
     builder.add("Add a step at the start of Loop", "Set values")
+    builder.fill("Name", "address", within=builder.field("config.values"))
+    builder.fill("Value", "{{ loop.item }}", within=builder.field("config.values"))
     made = definition()
     assert [problem for problem in check(made) if not problem.warning] == []
     assert find(made, "hot_lead")["branches"][0]["when"] == "steps.qualify_lead.output.score > 70"

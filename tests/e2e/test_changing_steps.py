@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -82,3 +84,22 @@ def test_a_note_and_the_number_of_attempts_stand_on_the_card(builder, lead):  # 
         dialog.get_by_role("textbox").fill("")
         dialog.get_by_role("button", name="Keep the note").click()
     assert "note" not in find(definition(lead), "nurture")
+
+
+def test_a_new_step_comes_empty_and_says_what_it_needs(builder, lead):  # noqa: F811
+    builder.open(lead.pk)
+    for kind, empty, wanted in (
+        ("E-mail", {"Subject": "Thank you, {{ trigger.body.name }}", "To": "name@example.com"}, 2),
+        ("API call", {"Address": "https://crm.example/deals"}, 1),
+        ("Set values", {"Value": "a value, or / for data"}, 1),
+    ):
+        builder.page.locator('.add[data-after="qualify"]').click()
+        builder.pick(kind)
+        for label, placeholder in empty.items():
+            box = builder.panel.get_by_role("textbox", name=label, exact=True).and_(builder.panel.locator(".expr"))
+            expect(box).to_have_text("")
+            expect(box).to_have_attribute("data-placeholder", placeholder)
+        expect(builder.panel.get_by_text("This is missing: fill it in.")).to_have_count(wanted)
+    builder.page.get_by_role("button", name=re.compile("^Publish v")).click()
+    expect(builder.page.get_by_role("dialog")).to_have_count(0)
+    expect(builder.page.get_by_role("region", name="Problems")).to_contain_text("Fix these to publish")
