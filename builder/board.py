@@ -71,6 +71,11 @@ class Board:
         """The draft is what is live: there is nothing to publish."""
         return self.live is not None and digest(self.definition) == self.live.hash
 
+    @property
+    def by_hand(self) -> bool:
+        """People start it: what is live has a trigger for that."""
+        return self.live is not None and any(one["type"] == "manual" for one in self.live.definition.get("triggers") or [])
+
     @cached_property
     def drawing(self) -> Drawing:
         live = self.live.definition if self.live else None

@@ -103,3 +103,36 @@ def test_a_new_step_comes_empty_and_says_what_it_needs(builder, lead):  # noqa: 
     builder.page.get_by_role("button", name=re.compile("^Publish v")).click()
     expect(builder.page.get_by_role("dialog")).to_have_count(0)
     expect(builder.page.get_by_role("region", name="Problems")).to_contain_text("Fix these to publish")
+
+
+def test_the_first_press_on_a_new_flow_opens_the_picker_and_nothing_else(builder):  # noqa: F811
+    builder.new_flow("First")
+    start = builder.page.get_by_role("button", name="Choose what starts it")
+    before = start.bounding_box()
+    start.get_by_text("Choose what starts it").click()
+    picker = builder.page.get_by_role("dialog", name="Choose what starts the flow")
+    expect(picker).to_be_visible()
+    builder.page.evaluate("new Promise(requestAnimationFrame)")
+    expect(builder.panel).to_be_hidden()
+    assert start.bounding_box() == before
+    box, bar = picker.bounding_box(), builder.page.get_by_role("button", name="Test run").bounding_box()
+    assert box["y"] > bar["y"] + bar["height"] and box["x"] > before["x"] + before["width"]
+    assert before["y"] < box["y"] + box["height"]
+
+
+def test_a_flow_that_people_start_has_a_button_for_it_once_it_is_live(builder):  # noqa: F811
+    builder.new_flow("By hand")
+    builder.trigger("Manual")
+    run = builder.page.get_by_role("button", name="Run now", exact=True)
+    expect(run).to_have_count(0)
+    builder.add("Add a first step", "Delay")
+    builder.publish()
+    builder.ready()
+    run.click()
+    expect(builder.page.get_by_role("dialog")).to_be_visible()
+    builder.page.keyboard.press("Escape")
+    builder.page.get_by_role("button", name="More about this flow").click()
+    colours = builder.page.locator("#flow-menu .menu__item:not(.menu__item--danger)").evaluate_all(
+        "items => [...new Set(items.map(one => getComputedStyle(one).color + getComputedStyle(one).fontSize))]"
+    )
+    assert len(colours) == 1

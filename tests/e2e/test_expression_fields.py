@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from builder.flowmaking import make_flow
+from builder.teams import ensure_default_team
 from runtime.definition import find
 from tests.e2e.axe import barriers
 from tests.e2e.flows import builder, complaints, definition, ines, lead  # noqa: F401 - fixtures
@@ -196,3 +198,34 @@ def test_rules_are_put_into_a_group_and_shown_so_again(builder, lead):  # noqa: 
     expect(builder.field("branches.0.when").get_by_label("Expression")).to_have_value(saved)
     builder.field("branches.0.when").get_by_role("button", name="As rules").click()
     expect(builder.field("branches.0.when").locator(".cond__row:visible")).to_have_count(4)
+
+
+@pytest.mark.parametrize("box", [("nurture", "config.subject"), ("values", "config.values")])
+def test_a_pill_that_is_pressed_puts_the_caret_beside_it(builder, ines, box):  # noqa: F811
+    step, field = box
+    steps = [
+        {"id": "values", "type": "set", "config": {"values": {"email": "{{ trigger.body.email }}"}}},
+        {"id": "nurture", "type": "email", "config": {"to": ["dana@example.com"], "subject": "A {{ trigger.body.email }} B {{ trigger.body.email }}"}},
+    ]
+    hook = {"id": "hook", "type": "webhook", "config": {"sample": {"email": "priya@halden.example"}}}
+    given = {"format": 1, "name": "Pills", "triggers": [hook], "steps": steps}
+    flow = make_flow(ensure_default_team(ines), "Pills", user=ines, definition=given)
+    builder.open(flow.pk)
+    builder.name_of(step).click()
+    editor = builder.field(field).locator(".expr").first
+    pill = editor.locator(".pill").last
+    for x, words in ((1, "<"), (-2, ">")):
+        pill.click(position={"x": x if x > 0 else pill.bounding_box()["width"] + x, "y": 8})
+        expect(editor).to_be_focused()
+        builder.page.keyboard.type(words)
+    with builder.saved():
+        builder.page.keyboard.press("Tab")
+    made = find(definition(flow), step)["config"]
+    assert (made.get("subject") or made["values"]["email"]).endswith("<{{ trigger.body.email }}>")
+    pill.click()
+    builder.page.keyboard.press("Control+a")
+    with builder.saved():
+        builder.page.keyboard.type("all")
+        builder.page.keyboard.press("Tab")
+    made = find(definition(flow), step)["config"]
+    assert (made.get("subject") or made["values"]["email"]) == "all"

@@ -194,6 +194,7 @@ def open_flow(page: Page) -> BuilderPage:
 
 
 def webhook_address(flow: BuilderPage) -> str:
+    flow.page.get_by_role("button", name="Fit the whole flow").click()  # the view is still where the last step was made
     flow.select("New lead")
     return flow.panel.get_by_label("Address of the webhook").input_value()
 

@@ -16,6 +16,7 @@ class Expr extends HTMLElement {
     this.editor.addEventListener("keydown", this.#key);
     this.editor.addEventListener("paste", this.#paste);
     this.editor.addEventListener("drop", this.#drop);
+    this.editor.addEventListener("click", this.#beside);
     this.editor.addEventListener("dblclick", event => this.#open(event.target.closest(".pill")));
   }
 
@@ -137,6 +138,15 @@ class Expr extends HTMLElement {
       getSelection().addRange(range);
     }
     this.insert(path);
+  };
+
+  /* A pill that is pressed has the caret on that side of it. */
+  #beside = ({ target, clientX, detail }) => {
+    const pill = target.closest(".pill");
+    if (!pill || detail > 1 || this.editor.contentEditable !== "true") return;
+    const { left, width } = pill.getBoundingClientRect();
+    this.editor.focus();
+    getSelection().collapse(this.editor, [...this.editor.childNodes].indexOf(pill) + (clientX > left + width / 2));
   };
 
   /* A pill opened is its text again; leaving the field closes it. */

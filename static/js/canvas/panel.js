@@ -98,7 +98,7 @@ function mark(step) {
 
 document.addEventListener("click", event => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey) return;
-  const name = event.target.closest("#stage .step__name");
+  const name = event.target.closest("#stage .step[data-step] .step__name");
   if (name) {
     event.preventDefault();
     if (!("moving" in board().dataset)) openByHand(name.closest(".step").dataset.step);

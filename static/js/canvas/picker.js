@@ -56,7 +56,8 @@ function position(picker, button) {
   const right = from.right + GAP + width + EDGE <= innerWidth;
   const left = right ? from.right + GAP : from.left - GAP - width;
   const beside = left >= EDGE;
-  const top = Math.max(EDGE, Math.min(from.top - 130, innerHeight - height - EDGE));
+  const roof = document.querySelector("hf-canvas").getBoundingClientRect().top + EDGE; // what can be done with the flow stays in view
+  const top = Math.max(EDGE, Math.min(Math.max(roof, from.top - 130), innerHeight - height - EDGE));
   picker.classList.toggle("picker--left", !right && beside);
   picker.classList.toggle("picker--alone", !beside);
   picker.style.setProperty("--left", beside ? left : Math.max(EDGE, (innerWidth - width) / 2));
