@@ -30,6 +30,13 @@ def hold_back(page):
     return held
 
 
+def let_go(page, held):
+    """The edit that is held goes on, as soon as it is held."""
+    while not held:
+        page.evaluate("0")
+    held[0].continue_()
+
+
 def zoomed(builder):  # noqa: F811
     """Smaller than fit would show it, and elsewhere."""
     builder.page.get_by_role("button", name="Zoom out").click()

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from runtime.definition import find
 from tests.e2e.flows import builder, complaints, definition, ines, lead  # noqa: F401
-from tests.e2e.test_staying_put import hold_back
+from tests.e2e.test_staying_put import hold_back, let_go
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -104,7 +104,7 @@ def test_an_address_that_is_selected_and_typed_over_while_another_method_is_save
         call.panel.get_by_role("combobox", name="Method").select_option("POST")
     call.panel.get_by_role("textbox", name="Address", exact=True).click()
     call.page.keyboard.press("Control+a")
-    held[0].continue_()
+    let_go(call.page, held)
     expect(call.field("config.json")).to_be_visible()
     call.page.keyboard.type("http://crm.example")
     with call.saved():
@@ -123,7 +123,7 @@ def test_the_caret_stays_where_it_is_when_an_answer_comes(call, lead, letters): 
     for _ in range(4):
         call.page.keyboard.press("ArrowLeft")
     call.page.keyboard.type("/items"[:letters])
-    held[0].continue_()
+    let_go(call.page, held)
     expect(call.field("config.json")).to_be_visible()
     call.page.keyboard.type("/items"[letters:])
     call.panel.get_by_text("Address", exact=True).click()  # its label is another one now
@@ -139,7 +139,7 @@ def test_letters_typed_ahead_in_a_list_choose_one_thing(call, lead):  # noqa: F8
     method.focus()
     with call.page.expect_request("**/edit/"):
         call.page.keyboard.press("p")
-    held[0].continue_()
+    let_go(call.page, held)
     call.page.evaluate("window.chosen = document.activeElement")
     call.settled()
     expect(call.field("config.json")).to_be_visible()
@@ -179,7 +179,7 @@ def test_many_edits_at_once_go_out_one_after_the_other(call, lead, sent):  # noq
             return seen;
         }""")
     with call.saved():
-        held[0].continue_()
+        let_go(call.page, held)
     call.settled()
     assert config(lead) == {"method": "PUT", "url": "https://crm.example/deals"}
     assert set(seen.json_value()) == {"https://crm.example/deals"}
@@ -194,7 +194,7 @@ def test_a_step_may_be_filled_in_while_its_new_name_is_saved(call, lead):  # noq
         call.page.keyboard.press("Tab")
     call.panel.get_by_role("textbox", name="Address", exact=True).fill("https://crm.example/deals")
     call.page.keyboard.press("Enter")
-    held[0].continue_()
+    let_go(call.page, held)
     call.settled()
     expect(call.panel).to_have_attribute("data-owner", "make_a_deal")
     assert find(definition(lead), "make_a_deal")["config"]["url"] == "https://crm.example/deals"
@@ -208,7 +208,7 @@ def test_an_answer_leaves_open_the_tab_that_was_chosen_meanwhile(call, lead):  #
         with call.page.expect_request("**/edit/"):
             renews()
             call.tab("Safety")
-        held[0].continue_()
+        let_go(call.page, held)
         call.settled()
         expect(call.panel.get_by_role("tab", name="Safety")).to_have_attribute("aria-selected", "true")
         expect(call.panel.get_by_role("tab", selected=True)).to_have_count(1)
