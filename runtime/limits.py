@@ -11,15 +11,15 @@ from ipaddress import IPv6Address, ip_address
 
 from django.db import connection
 
-ADMIT = """
-insert into rate_limit as r (key, until) select %(key)s, clock_timestamp() + %(each)s::interval from {quickly}
+COUNT = """
+insert into rate_limit as r (key, until) select %(key)s, clock_timestamp() + %(each)s::interval from {}
 on conflict (key) do update set until = greatest(r.until, clock_timestamp()) + %(each)s::interval
     where greatest(r.until, clock_timestamp()) + %(each)s::interval <= clock_timestamp() + interval '1 minute'
 returning 0
 """
-# A count that is lost with the server's power is no loss, and nobody waits for the disk behind its row; but only where the
-# count is a transaction of its own.
-UNFLUSHED, FLUSHED = "set_config('synchronous_commit', 'off', true)", "(select 1) one"
+# A count that is lost with the server's power is no loss: as a transaction of its own it waits for no disk.
+ADMIT = COUNT.format("set_config('synchronous_commit', 'off', true)")
+ADMIT_WITHIN = COUNT.format("(select 1) one")
 LEFT = "select extract(epoch from until + %s::interval - clock_timestamp() - interval '1 minute') from rate_limit where key = %s"
 FORGET = "delete from rate_limit where until < clock_timestamp()"
 FORGET_ONCE_IN = 1000
@@ -34,8 +34,7 @@ def admitted(key: str, per_minute: int) -> float:
     with connection.cursor() as cursor:
         if not random.randrange(FORGET_ONCE_IN):
             cursor.execute(FORGET)
-        quickly = FLUSHED if connection.in_atomic_block else UNFLUSHED
-        cursor.execute(ADMIT.format(quickly=quickly), {"key": key, "each": each})
+        cursor.execute(ADMIT_WITHIN if connection.in_atomic_block else ADMIT, {"key": key, "each": each})
         if cursor.fetchone():
             return 0.0
         cursor.execute(LEFT, [each, key])

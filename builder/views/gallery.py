@@ -99,7 +99,8 @@ OUTPUT = {
     "subject": "VIP outreach to Halden Robotics",
     "lead": {"name": "Priya Raman", "email": "priya.raman@halden.example", "employees": 480},
     "score": 82,
-    "reason": "Series B, 480 staff, asked for pricing on the fleet plan, and they want to decide before June.",
+    "reason": "Series B, 480 staff, asked for pricing on the fleet plan, and they want to decide before the summer break, "
+    "at the latest before June.",
     "hot": True,
     "markup": "<b>is shown, not run</b>",
     "needed": None,
