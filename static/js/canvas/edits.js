@@ -112,11 +112,12 @@ function body(item) {
   return new URLSearchParams(fields);
 }
 
-/* A panel from before the edits that wait would take back what was typed: the last of them brings it. */
+/* A panel from before the edits that wait would take back what was typed: the last of them brings it. None opens one that
+   was closed meanwhile. */
 document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
   if (detail.target.id !== "panel") return;
   owed = pending();
-  detail.shouldSwap = !owed;
+  detail.shouldSwap = !owed && !detail.target.hidden;
 });
 
 const headers = () => ({ "HX-Request": "true", "HX-Current-URL": location.href, ...JSON.parse(document.body.getAttribute("hx-headers")) });
