@@ -19,7 +19,7 @@ def test_a_fault_after_the_call_began_is_a_call_that_may_have_happened(engine):
 
 
 def test_a_step_that_may_be_repeated_is_tried_again_after_a_fault(engine):
-    run = engine.start(engine.publish([{"id": "put", "type": "probe", "config": {"breaks": True}, "retry": {"first": "10ms"}}]))
+    run = engine.start(engine.publish([{"id": "put", "type": "probe", "config": {"breaks": True}, "retry": {"first": "1s"}}]))
     engine.worker()
     eventually(lambda: engine.attempts(run, "put"))
     (engine.folder / "healed").touch()
