@@ -33,14 +33,15 @@ LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=31), timedelt
 # starting a run will, means that this never waits while it holds a trigger: publishing locks in the other order.
 DUE = """
 select t.id, t.key, t.type, t.config, t.next_at, t.workflow_id, w.live_version_id as version_id,
-       w.paused, w.deleted_at is not null as deleted, holdfast_now() as now, t.last_run_id,
-       exists (select from dispatch d where d.run_id = t.last_run_id) as busy
+       w.paused, w.deleted_at is not null as deleted, holdfast_now() as now, t.last_run_id
 from trigger t join workflow w on w.id = t.workflow_id
 where t.enabled and t.next_at <= (select holdfast_now())
   and not (coalesce(t.config ->> 'overlap', '') = 'queue' and exists (select from dispatch d where d.run_id = t.last_run_id))
 order by t.next_at limit %s
 for no key update of t skip locked for key share of w skip locked
 """
+# Whether the last run goes on. Asked under the lock: another worker may have started it since `DUE` looked.
+BUSY = "select exists (select from dispatch where run_id = %s)"
 MOVE = """
 update trigger set next_at = %s, last_at = coalesce(%s, last_at), last_run_id = coalesce(%s, last_run_id) where id = %s
 """
@@ -63,7 +64,6 @@ class Due:
     deleted: bool
     now: datetime
     last_run_id: int | None
-    busy: bool
 
 
 async def fire_due(connection: psycopg.AsyncConnection) -> int:
@@ -126,9 +126,12 @@ async def _fire(connection: psycopg.AsyncConnection, due: Due) -> int:
         await connection.execute(MOVE, [None, None, None, due.id])
         return 0
     overlap = due.config.get("overlap", "allow")
-    if due.paused or overlap == "skip" and due.busy:
+    busy = overlap != "allow" and (await (await connection.execute(BUSY, [due.last_run_id])).fetchone())[0]
+    if overlap == "queue" and busy:
+        return 0
+    if due.paused or overlap == "skip" and busy:
         times = []
-    if overlap == "cancel_old" and times and due.busy:
+    if overlap == "cancel_old" and times and busy:
         await cancel_run(connection, due.last_run_id, "Cancelled: the next time of its schedule has come.")
     runs = [run for at in times for run in await _start(connection, due, at)]
     failpoints.hit("schedule.inside")
