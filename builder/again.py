@@ -13,7 +13,7 @@ from runtime.definition import find, walk
 from runtime.models import Run
 from runtime.paths import step_of
 
-from .editing.places import label_of
+from .editing.places import label_of, name_at
 
 MOST_NAMED = 40
 OUTCOMES = {
@@ -59,7 +59,7 @@ def told(run: Run, course: Course | None, refused: str = "", new_run: bool = Fal
         steps.sort(key=lambda step: order.get(step.id, 0))
     effects = [
         {
-            "name": _name(definition, effect.path),
+            "name": name_at(definition, effect.path),
             "icon": (find(definition, step_of(effect.path)) or {}).get("type", ""),
             "where": where(effect.path),
             "key": "" if new_run else effect.key,
@@ -99,10 +99,6 @@ def _ended(run: Run) -> str:
 def _step(definition: dict[str, Any], step: str, path: str, number: int, state: str) -> Step:
     found = find(definition, step) or {}
     return Step(step, label_of(found) or step, found.get("type", ""), number, state, where(path) if number == 1 else "")
-
-
-def _name(definition: dict[str, Any], path: str) -> str:
-    return label_of(find(definition, step_of(path)) or {}) or step_of(path)
 
 
 def where(path: str) -> str:

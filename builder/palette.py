@@ -95,7 +95,8 @@ def _traits(kind: Any) -> tuple[str, ...]:
 
 def _step(kind: Any) -> dict[str, Any]:
     step = new_step(kind.type, set())
-    return {"id": step.pop("id"), "type": step.pop("type"), **({"config": kind.example} if kind.example else {}), **{name: value for name, value in step.items() if name != "config"}}
+    shown = {"id": step["id"], "type": step["type"]} | ({"config": kind.example} if kind.example else {})
+    return shown | {name: value for name, value in step.items() if name not in (*shown, "config")}
 
 
 def _trigger(kind: Any) -> dict[str, Any]:

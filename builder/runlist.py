@@ -20,11 +20,9 @@ from django.db.models.fields.json import KeyTextTransform
 from django.http import QueryDict
 
 from builder import access
-from builder.editing.places import label_of
+from builder.editing.places import name_at
 from runtime.clock import business_now
-from runtime.definition import find
 from runtime.models import Run, RunSearch, Workflow
-from runtime.paths import step_of
 from runtime import slots
 from runtime.states import DispatchState, RunState
 
@@ -322,7 +320,7 @@ def standings(runs: list[Run]) -> dict[int, Standing]:
     tries = {run: found for run, (found,) in _by_run(TRIES, [run.pk for run in runs]).items()}
     return {
         run.pk: Standing(
-            _step_name(run, path) if path else _ended_word(run), words, moment,
+            name_at(run.version.definition, path) if path else _ended_word(run), words, moment,
             tries.get(run.pk, 1 if run.started_at else None),
         )
         for run in runs
@@ -367,11 +365,6 @@ def _waiting_words(kind: str, due: Any, data: dict[str, Any]) -> tuple[str, Any]
 
 def _ended_word(run: Run) -> str:
     return {RunState.SUCCEEDED: "Done", RunState.CANCELLED: "Cancelled"}.get(run.state, "")
-
-
-def _step_name(run: Run, path: str) -> str:
-    step = find(run.version.definition, step_of(path)) or {}
-    return label_of(step) or step_of(path)
 
 
 def _by_run(sql: str, runs: list[int]) -> dict[int, tuple]:

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import DateTimeField, Func
 
 from builder import access
-from builder.editing.places import label_of
+from builder.editing.places import name_at
 from runtime.clock import BusinessNow
 from runtime.definition import find
 from runtime.models import Run, Version, Wait, Worker
@@ -95,7 +95,7 @@ def _expired(runs: Any, alive: bool) -> list[Stuck]:
     for run in found:
         path = calls.get(run.pk, "")
         words = _what_follows(run.version, path) if alive else NOBODY
-        step = _step_name(run.version, path) if path else ""
+        step = name_at(run.version.definition, path) if path else ""
         rows.append(Stuck(run, step, f"w-{run.dispatch.worker_id}", run.dispatch.leased_until, "running", words, path))
     return rows
 
@@ -118,7 +118,7 @@ def _long_calls(runs: Any) -> list[Stuck]:
         calls = {run: rest for run, *rest in cursor.fetchall()}
     words = "The call ends by the step's time-out, unless the other system answers first"
     return [
-        Stuck(run, _step_name(run.version, path), f"w-{worker}", began, "running", words, path)
+        Stuck(run, name_at(run.version.definition, path), f"w-{worker}", began, "running", words, path)
         for run in runs.filter(pk__in=list(calls)).order_by("pk")[:LISTED]
         for path, began, worker in [calls[run.pk]]
     ]
@@ -134,9 +134,4 @@ def _asks(run: Run, wait: Wait | None) -> Stuck:
         return Stuck(run, "", "", run.created_at, "attention", str((run.error or {}).get("message") or "Needs a look"))
     if not wait.path:
         return Stuck(run, "", "", wait.created_at, "attention", "Its worker died with it, several times: requeue it or cancel it")
-    return Stuck(run, _step_name(run.version, wait.path), "", wait.created_at, "attention", "Did it happen?", wait.path, True)
-
-
-def _step_name(version: Version, path: str) -> str:
-    step = find(version.definition, step_of(path)) or {}
-    return label_of(step) or step_of(path)
+    return Stuck(run, name_at(run.version.definition, wait.path), "", wait.created_at, "attention", "Did it happen?", wait.path, True)

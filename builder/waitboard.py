@@ -7,11 +7,9 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 
 from builder import access
-from builder.editing.places import label_of
+from builder.editing.places import name_at
 from runtime.clock import business_now
-from runtime.definition import find
 from runtime.models import Recipient, Run, Trigger, Wait
-from runtime.paths import step_of
 from runtime.states import WaitKind, WaitState
 
 PER_PAGE = 50
@@ -41,11 +39,10 @@ def page(user: Any, kind: str, before: int | None) -> tuple[list[dict[str, Any]]
 
 
 def _row(wait: Wait, run: Run, people: list[str], now: Any) -> dict[str, Any]:
-    step = find(run.version.definition, step_of(wait.path)) or {}
     return {
         "wait": wait,
         "run": run,
-        "step": label_of(step) or step_of(wait.path) or "The whole run",
+        "step": name_at(run.version.definition, wait.path) or "The whole run",
         "word": WORDS.get(wait.kind, wait.kind),
         "whom": ", ".join(people[:2]) + (f" and {len(people) - 2} more" if len(people) > 2 else ""),
         "late": wait.due_at is not None and wait.due_at <= now,

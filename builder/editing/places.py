@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from runtime import paths
 from runtime.definition import children, find
 from runtime.steps import step_types
 
@@ -107,3 +108,9 @@ def label_of(step: dict[str, Any]) -> str:
     """The name on the card: the step's own, else that of its kind."""
     kind = step_types().get(step.get("type", ""))
     return str(step.get("name") or (kind.label if kind else step.get("type", "")))
+
+
+def name_at(definition: dict[str, Any], path: str) -> str:
+    """What the step at a place of a run is called; its id where the definition does not hold it."""
+    step = paths.step_of(path)
+    return label_of(find(definition, step) or {}) or step

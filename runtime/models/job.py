@@ -12,9 +12,9 @@ from ..states import JobState, values
 
 
 class Job(models.Model):
-    """`runs` are those that were meant when it was asked for, `teams` those that they belong to; `done` is how many of them have had their turn, `changed` how
-    many it changed something about. Progress and acts are committed together, so that no run has two turns. `key` comes with
-    the form. Times are the wall clock."""
+    """`runs` are those that were meant when it was asked for, `teams` those that they belong to; `done` is how many of them
+    have had their turn, `changed` how many it changed something about. Progress and acts are committed together, so that no
+    run has two turns. `key` comes with the form. Times are the wall clock."""
 
     key = models.CharField(max_length=64, unique=True)
     action = models.CharField(max_length=8)

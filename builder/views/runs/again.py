@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from builder import access, again
-from builder.editing.places import label_of
+from builder.editing.places import name_at
 from builder.uncertain import output_sketch
 from runtime import acts
 from runtime.definition import find
@@ -90,7 +90,8 @@ def asked_and_done(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
-    """A new run, with the same or an edited input, on the version that this one is pinned to or on the live one, which is proposed when it is newer."""
+    """A new run, with the same or an edited input, on the version that this one is pinned to or on the live one, which is
+    proposed when it is newer."""
     run = access.get_run(request.user, run_id, access.OPERATOR)
     live = run.workflow.live_version if not run.workflow.deleted_at else None
     other = live if live and live.pk != run.version_id else None
@@ -155,7 +156,7 @@ def path_of(request: HttpRequest) -> str:
 
 
 def name_of(run: Run, path: str) -> str:
-    name = label_of(find(run.version.definition, step_of(path)) or {}) or step_of(path)
+    name = name_at(run.version.definition, path)
     place = again.where(path)
     return f"{name}, {place}" if place else name
 
