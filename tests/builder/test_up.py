@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import pwd
 import re
 import select
 import shutil
@@ -259,6 +260,31 @@ def test_a_folder_with_a_file_in_the_databases_place_is_refused(empty_folder):
     (empty_folder / "postgres").write_text("mine")
     assert refused(empty_folder).startswith(f"Holdfast: The database's folder {empty_folder}/postgres cannot be used")
     assert (empty_folder / "postgres").read_text() == "mine"
+
+
+MAKE_AN_ACCOUNT = """
+from builder import postgres_account
+postgres_account.ACCOUNT = "holdfast_tested"
+input("Ready\\n")
+print(postgres_account.unprivileged_account().pw_uid)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the database as somebody else")
+def test_starts_at_once_on_a_new_machine_make_one_account():
+    starts = [
+        subprocess.Popen([sys.executable, "-c", MAKE_AN_ACCOUNT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        for _ in range(6)
+    ]
+    try:
+        assert [start.stdout.readline() for start in starts] == ["Ready\n"] * 6
+        for start in starts:
+            start.stdin.write("go\n")
+            start.stdin.flush()
+        numbers = {start.communicate()[0].strip() for start in starts}
+        assert numbers == {str(pwd.getpwnam("holdfast_tested").pw_uid)}
+    finally:
+        subprocess.run(["userdel", "holdfast_tested"], check=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the database as somebody else")

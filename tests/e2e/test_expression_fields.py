@@ -40,6 +40,22 @@ def test_a_path_is_completed_while_it_is_typed_and_becomes_a_pill(builder, lead,
     assert find(definition(lead), "nurture")["config"]["subject"] == "Hello {{ trigger.body.company }}, a word"
 
 
+def test_a_field_that_was_left_does_not_take_the_focus_back(builder, lead, popup):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Nurture")
+    subject = builder.field("config.subject").locator(".expr")
+    subject.fill("")
+    keys = builder.page.keyboard
+    keys.type("{{ comp")
+    expect(popup.get_by_role("option").first).to_contain_text("trigger.body.company")
+    with builder.saved():
+        keys.press("Enter")  # saved, and the answer is taken while the field has the focus
+    keys.type(", a word")
+    with builder.saved():
+        subject.blur()
+    assert builder.page.evaluate("document.activeElement === document.body")
+
+
 def test_an_answer_that_comes_while_more_is_typed_keeps_nothing_from_being_tried(builder, lead):  # noqa: F811
     builder.open(lead.pk)
     builder.select("Nurture")
