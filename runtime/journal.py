@@ -254,7 +254,10 @@ class Journal:
                     "update journal_mark set epoch = epoch + 1 where worker_id = %s returning epoch, batch",
                     [self._worker_id],
                 )
-                self._epoch, self._done = await cursor.fetchone()
+                mark = await cursor.fetchone()
+                if mark is None:
+                    raise RuntimeError(f"worker {self._worker_id} is not known any more, as after a week of silence")
+                self._epoch, self._done = mark
             except psycopg.Error as error:
                 log.warning("journal: no connection: %s", error)
                 await self._drop()

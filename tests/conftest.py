@@ -10,6 +10,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -50,6 +51,9 @@ with recursive referring as (
     select conrelid from pg_constraint join referring on confrelid = id where contype = 'f'
 )
 select id::regclass::text from referring
+"""
+SESSIONS_OF_WORKERS = """
+select application_name, pid from pg_stat_activity where datname = current_database() and application_name like 'holdfast %'
 """
 UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
@@ -135,11 +139,13 @@ def django_db_setup(django_db_setup, postgres) -> Iterator[None]:
 def emptied_between_tests(monkeypatch_session: pytest.MonkeyPatch) -> None:
     """Tests that commit are followed by a TRUNCATE, which the audit trail refuses, and which a forgotten transaction
     would hold up for ever: the trigger is off for that moment, and the wait is bounded. It takes only what a test filled;
-    what migrations fill, the names of models and their permissions, stays."""
+    what migrations fill, the names of models and their permissions, stays. Nobody's worker may be left by then: it would
+    take the next test's runs."""
     from django.core.management.commands import flush
     from django.db.backends.postgresql.operations import DatabaseOperations
 
     def empty(ops: DatabaseOperations, statements: list[str]) -> None:
+        until_no_worker_is_left(ops.connection)
         before = ["set local lock_timeout = '20s'", "alter table audit disable trigger audit_no_truncate"]
         execute(ops, [*before, *statements, "alter table audit enable trigger audit_no_truncate"])
 
@@ -156,6 +162,19 @@ def emptied_between_tests(monkeypatch_session: pytest.MonkeyPatch) -> None:
     monkeypatch_session.setattr(DatabaseOperations, "execute_sql_flush", empty)
     monkeypatch_session.setattr(flush, "sql_flush", truncate)
     monkeypatch_session.setattr(flush, "emit_post_migrate_signal", lambda *args, **kwargs: None)
+
+
+def until_no_worker_is_left(connection: Any) -> None:
+    """Orphans look for their parent five times a second; a test that leaves others behind has to end them."""
+    ends = time.monotonic() + 20
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(SESSIONS_OF_WORKERS)
+            left = cursor.fetchall()
+        if not left:
+            return
+        assert time.monotonic() < ends, f"This test left workers behind: {left}"
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

@@ -209,6 +209,20 @@ def test_a_journal_session_that_is_ended_again_and_again_loses_nothing(engine):
     assert calls == sorted((run, f"s{n}") for run in runs for n in range(3)), "a call was made twice, or was lost"
 
 
+def test_a_worker_that_was_forgotten_ends_and_another_goes_on(engine):
+    """As after a machine's week of sleep: whoever registered meanwhile has removed it."""
+    run = engine.start(engine.publish([{"id": "slow", "type": "probe", "config": {"hold": "go"}}, {"id": "next", "type": "probe"}]))
+    forgotten = engine.worker(lease_seconds=LEASE)
+    eventually(lambda: engine.ledger(run))
+    engine.sql("delete from journal_mark")
+    engine.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast journal'")
+    engine.release("go")
+    assert forgotten.ended() == 72
+    assert "is not known any more" in forgotten.tail()
+    engine.worker(lease_seconds=LEASE)
+    engine.ends(run)
+
+
 def test_a_row_that_postgres_refuses_fails_its_run_alone(engine):
     good_version = engine.publish(CALLS)
     bad = engine.start(
