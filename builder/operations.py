@@ -16,6 +16,7 @@ from django.db.models import Avg, Count, DurationField, Exists, ExpressionWrappe
 
 from builder import access
 from builder.editing.places import label_of
+from builder.reruns import made_good
 from builder.runlist import in_state
 from builder.stuck import LISTED, SILENT_AFTER, ClockNow, stuck
 from builder.waitboard import WORDS, schedules
@@ -79,11 +80,14 @@ def _worker(worker: Worker) -> dict[str, Any]:
 
 
 def everywhere(user: Any) -> list[dict[str, Any]]:
-    """State -> how many runs, their average age, the oldest; and what succeeded among the latest."""
+    """State -> how many runs, their average age, the oldest. A failure that a later run has made good is nobody's business
+    any more."""
     runs, rows = access.runs_for(user, access.OPERATOR).filter(test=False), []
     age = ExpressionWrapper(BusinessNow() - F("created_at"), output_field=DurationField())
     for state in ("running", "waiting", "attention", "failed"):
-        found = runs.filter(in_state(state)).order_by("pk").annotate(age=age)[: COUNT_TO + 1]
+        found = runs.filter(in_state(state))
+        found = found.exclude(made_good()) if state == "failed" else found
+        found = found.order_by("pk").annotate(age=age)[: COUNT_TO + 1]
         told = found.aggregate(number=Count("pk"), average=Avg("age"), oldest=Max("age"), first=Min("pk"))
         rows.append(told | {"state": state, "number": told["number"], "more": told["number"] > COUNT_TO})
     most = max((row["number"] for row in rows), default=0)
@@ -121,8 +125,7 @@ def failing(user: Any) -> list[Failure]:
     has succeeded then needs nothing any more: a requeue would do its work twice."""
     now = business_now()
     since = now - timedelta(hours=HOURS)
-    again = Run.objects.filter(rerun_of=OuterRef("pk"), state=RunState.SUCCEEDED)
-    runs = access.runs_for(user, access.OPERATOR).filter(~Exists(again), state=RunState.FAILED, test=False).order_by("-pk")
+    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED, test=False).exclude(made_good()).order_by("-pk")
     found = runs.values_list("pk", "workflow_id", "workflow__name", "error", "ended_at")[:FAILED_READ]
     groups: dict[str, Failure] = {}
     for pk, flow_id, flow, error, ended in found:

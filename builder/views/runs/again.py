@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from builder import access, again
+from builder import access, again, reruns
 from builder.editing.places import name_at
 from builder.uncertain import output_sketch
 from runtime import acts
@@ -37,6 +37,7 @@ def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
         request, run, "requeue", lambda key: acts.requeue(run.pk, user=request.user, key=key),
         told=lambda: again.for_requeue(run), title=f"Requeue run {run.pk:,}?", yes="Requeue",
         done="Requeued. It goes on where it failed.", nothing="Only a failed run can be requeued; nothing was changed.",
+        made_good_by=reruns.made_good_by(run, reruns.family(run)),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from builder import access
+from builder import access, reruns
 from builder.drawing import drawing
 from builder.live import digest
 from builder.questions import recipient_for
@@ -85,6 +85,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     chosen = chosen_node(nodes, asked.step)
     axis = make_axis(run.created_at, run.ended_at or now, busy(nodes))
     dispatch = getattr(run, "dispatch", None)
+    family = reruns.family(run)
     canvas = {}
     if asked.view:
         canvas = {"drawing": laid_over(drawing(definition), nodes), "selected": step_of(chosen.path), "readonly": True,
@@ -113,7 +114,8 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "ran": run.ended_at - run.created_at if run.ended_at else None,
         "live_url": asked.at("run_live"),
         "panel": panel(run, definition, rows, chosen, now, asked, request.GET.get("before", "")),
-        "related": related(request, run),
+        "related": related(request, run, family),
+        "made_good_by": reruns.made_good_by(run, family),
         "waited": Wait.objects.filter(run_id=run.pk).exists(),
         "requeue_helps": run.state == "failed" and not in_flow(run.error, failed_at(rows, run)),
     }
@@ -190,13 +192,15 @@ def neighbours(request: HttpRequest, run: Run) -> dict[str, str]:
     return {name: reverse("run", args=[found[0]]) if found else "" for name, found in (("newer", newer), ("older", older))}
 
 
-def related(request: HttpRequest, run: Run) -> list[dict[str, Any]]:
-    """The run that started this one, those that it started, and its re-runs; only those that this person may see."""
+def related(request: HttpRequest, run: Run, family: list[tuple[int, str]]) -> list[dict[str, Any]]:
+    """The run that started this one, those that it started, and the earlier and later ones of the same origin; only those
+    that this person may see."""
     runs = access.runs_for(request.user)
     groups = [
         ("Started by", runs.filter(pk=run.parent_id) if run.parent_id else None),
         ("Starts", runs.filter(parent_id=run.pk)),
-        ("Run again as", runs.filter(rerun_of_id=run.pk)),
+        ("Tried before as", runs.filter(pk__in=[pk for pk, _ in family if pk < run.pk])),
+        ("Run again as", runs.filter(pk__in=[pk for pk, _ in family if pk > run.pk])),
         ("Same key", same_key(runs, run)),
     ]
     told = []
