@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.definition import find
+from runtime.definition import find, walk
 from runtime.models import Run, Workflow
 from runtime.paths import step_of
 from runtime.replay import EVALUATED, Evaluated, Key, Walked, remembered, replayed
@@ -24,6 +25,9 @@ WORDS = {
     NEW: "is new", GONE: "is not reached", UNKNOWN: "is new, and what comes after it cannot be told", END: "ends otherwise",
     TITLE: "is called otherwise",
 }  # fmt: skip
+
+WAYS = tuple(WORDS)
+_COUNTED = re.compile(r"(\d{1,6})\.(\d{1,2}):(\d{1,6})(?:,|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,37 @@ def compared(run: Run, definition: dict[str, Any]) -> list[Difference]:
         told.add(path, UNKNOWN, None, "it would run here, which it never did")
     told.end(before, after)
     return told.found
+
+
+class Tally:
+    """How many runs differ in what way at which step, in the order of the flow. Kept as text between the turns of a replay:
+    `PLACE.WAY:RUNS`, by commas, where place 0 is the run as a whole."""
+
+    def __init__(self, before: dict[str, Any], after: dict[str, Any], text: str = ""):
+        steps = {step["id"]: step for one in (before, after) for step in walk(one.get("steps") or [])}
+        self.places, self.names = ["", *steps], {"": "The run", **{id: label_of(step) for id, step in steps.items()}}
+        self.runs: Counter[tuple[int, int]] = Counter()
+        for found in _COUNTED.finditer(text):
+            place, way, number = map(int, found.groups())
+            if place < len(self.places) and way < len(WAYS):
+                self.runs[place, way] += number
+
+    def add(self, differences: list[Difference]) -> None:
+        """What one run does otherwise."""
+        place = {id: number for number, id in enumerate(self.places)}
+        self.runs.update({(place.get(step_of(one.path), 0), WAYS.index(one.what)) for one in differences})
+
+    @property
+    def text(self) -> str:
+        return ",".join(f"{place}.{way}:{number}" for (place, way), number in self.runs.items())
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """`{"step": its id, "name", "words", "runs"}`."""
+        return [
+            {"step": self.places[place], "name": self.names[self.places[place]], "words": WORDS[WAYS[way]], "runs": number}
+            for (place, way), number in sorted(self.runs.items(), key=lambda one: (one[0][0] or len(self.places), one[0][1]))
+        ]
 
 
 class _Told:

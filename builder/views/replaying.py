@@ -29,7 +29,7 @@ TURN_SECONDS = 1.0
 @require_safe
 def flow_replay(request: HttpRequest, pk: int) -> HttpResponse:
     """`of` is the version whose runs are taken, `to` what they are tried on, `most` how many, the newest. With `done` the
-    next turn of `upto`, the newest of them."""
+    next turn of `upto`, the newest of them; `at` is what the turns before have counted by step (`replaying.Tally`)."""
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     offered = comparing.offered(workflow)
     usual = comparing.before_of(workflow, comparing.DRAFT)
@@ -59,7 +59,8 @@ def _turn(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     workflow, other = context["workflow"], context["other"]
     upto, done, differing = (_number(request, name) for name in ("upto", "done", "differing"))
     meant = replaying.finished(workflow, int(context["taken"].key), context["most"], upto=upto)
-    told = {"total": len(meant), "done": done, "differing": differing, "rows": [], "next": ""}
+    tally = replaying.Tally(context["taken"].definition, other.definition, request.GET.get("at", ""))
+    told = {"total": len(meant), "done": done, "differing": differing, "rows": [], "next": "", "tally": tally}
     if request.GET.get("stamp") != digest(other.definition):
         return told | {"moved": True}
     ends = time.monotonic() + TURN_SECONDS
@@ -69,10 +70,12 @@ def _turn(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         if row["refused"] or row["differences"]:
             told["differing"] += 1
             told["rows"].append(row)
+            tally.add(row["differences"])
         if time.monotonic() > ends:
             break
     if told["done"] < len(meant):
-        asked = {"upto": upto, "done": told["done"], "differing": told["differing"], "stamp": digest(other.definition)}
+        asked = {"upto": upto, "done": told["done"], "differing": told["differing"], "stamp": digest(other.definition),
+                 "at": tally.text}  # fmt: skip
         told["next"] = _address(context, asked)
     return told
 

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
 
-from builder import drafts
+from builder import drafts, replaying
 from builder.dryrun import rendered_config
 from builder.models import Draft
 from runtime.models import AuditEntry, Run, StepResult, Version
@@ -179,6 +179,10 @@ def test_runs_of_a_version_are_replayed_on_the_draft(run, version):
     edited(version, price=cheap, line={"values": {"text": "{{ loop.item }}"}})
     *rows, end = told("replay", "Orders", "--against", "draft")
     assert end["exit"] == 1 and "1 would go another way" in end["why"]
+    assert end["why"].splitlines()[1:] == [
+        "  Set values gives something else: 1 run", "  Condition takes another lane: 1 run",
+        "  Book it is not reached: 1 run", "  Set values gives something else: 1 run",
+    ], "by step, and each run once"
     assert [(row["what"], row["path"], row["field"], row["was"], row["now"]) for row in rows] == [
         ("output", "price", "cents", 2000, 20),
         ("lane", "dear", "", "yes", "no"),
@@ -219,6 +223,12 @@ def test_the_page_replays_in_turns_and_tells_each_difference(run, version, clien
     assert f"Run {run.pk:,}" in told and "takes another lane" in told and "is not reached" in told
     assert 'hx-swap-oob="true"' in told and "would go another way" in told and 'hx-trigger="load"' not in told
     assert f'href="/runs/{run.pk}/?step=dear/yes/book"' in told
+    found = [(row["step"], row["words"], row["runs"]) for row in turns[-1].context["tally"].rows]
+    assert found == [
+        ("price", "gives something else", 1), ("dear", "takes another lane", 1), ("book", "is not reached", 1),
+        ("", "ends otherwise", 1),
+    ], "the other run has no price: it fails here, as it did, with other words"
+    assert f'href="/flows/{version.workflow_id}/?step=dear"' in told
     assert Run.objects.count() == before + 2, "nothing but what this test made"
     edited(version, price={"values": {"cents": "7"}})
     assert "has changed since this began" in client.get(address + page.context["next"]).content.decode()
@@ -228,6 +238,18 @@ def test_the_page_replays_in_turns_and_tells_each_difference(run, version, clien
         assert client.get(address + wrong).status_code == 404
     client.force_login(factories.user("viewer"))
     assert client.get(address).status_code == 403
+
+
+def test_differences_are_counted_by_step_from_turn_to_turn(version):
+    tally = replaying.Tally(version.definition, version.definition)
+    ways = [("price", "output"), ("price", "output"), (BOOK, "input"), ("each[0]/line", "output"), ("each[7]/line", "output"), ("", "end")]
+    one = [replaying.Difference(1, path, "", what, field, 1, 2) for field, (path, what) in enumerate(ways)]
+    tally.add(one)
+    again = replaying.Tally(version.definition, version.definition, tally.text)
+    again.add(one[:1])
+    assert [(row["step"], row["runs"]) for row in again.rows] == [("price", 2), ("book", 1), ("line", 1), ("", 1)]
+    for nonsense in ("9999.1:1", "1.99:1", "a.b:c", "1.1:-1", "1.1", "9" * 4000):
+        assert replaying.Tally(version.definition, version.definition, nonsense).rows == []
 
 
 def test_a_run_that_a_rejection_ended_ends_there_again_and_one_that_a_person_ended_goes_no_further():

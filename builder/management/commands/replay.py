@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from builder import comparing
 from builder.commandline import OperatorCommand, flow_of
-from builder.replaying import compared, finished
+from builder.replaying import Tally, compared, finished
 from runtime.definition import DefinitionError, require
 from runtime.models import Run, Workflow
 from runtime.plan import PlanError
@@ -47,11 +47,11 @@ class Command(OperatorCommand):
         meant = finished(workflow, int(taken.key), max(1, limit), only=runs)
         if not meant:
             raise CommandError(f"There is no finished run of {taken.title} to replay.", returncode=2)
-        self.differing = 0
+        self.differing, self.tally = 0, Tally(taken.definition, other.definition)
         self.show(self.told(meant, other.definition), form)
         words = f"{len(meant):,} run{'' if len(meant) == 1 else 's'} of {taken.title} on {other.title}"
         if self.differing:
-            raise CommandError(f"{words}: {self.differing:,} would go another way.")
+            raise CommandError(f"{words}: {self.differing:,} would go another way.{self.where()}")
         self.stderr.write(f"{words}: no difference.")
 
     def side(self, workflow: Workflow, key: str, name: str) -> comparing.Side:
@@ -60,6 +60,11 @@ class Command(OperatorCommand):
             which = key or "that is live"
             raise CommandError(f"“{workflow}” has no version {which}: name another with {name}.", returncode=2)
         return side
+
+    def where(self) -> str:
+        """By step, in the order of the flow."""
+        rows = ((row["name"], row["words"], row["runs"]) for row in self.tally.rows)
+        return "".join(f"\n  {name} {words}: {runs:,} run{'' if runs == 1 else 's'}" for name, words, runs in rows)
 
     def told(self, meant: list[int], definition: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for first in range(0, len(meant), AT_ONCE):
@@ -72,4 +77,5 @@ class Command(OperatorCommand):
                     words = f"This version of Holdfast cannot read {run.version}: {why}"
                     raise CommandError(words, returncode=2) from None
                 self.differing += bool(differences)
+                self.tally.add(differences)
                 yield from map(asdict, differences)
