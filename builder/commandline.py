@@ -61,7 +61,9 @@ class FilterCommand(OperatorCommand):
         parser.add_argument("--error", help="kind of error: the error_kind of `runs`")
         parser.add_argument("--trigger", help="id of the trigger")
         parser.add_argument("--key", help="idempotency key")
-        parser.add_argument("--since", choices=runlist.SINCE)
+        since = f"{', '.join(runlist.SINCE)}, or a time such as 2026-05-11T17:48 or 2026-05-11"
+        parser.add_argument("--since", help=since)
+        parser.add_argument("--until", help="began before that time")
         parser.add_argument("--longer", help="seconds that it took at least")
         parser.add_argument("--dearer", help="US dollars that it cost at least")
         parser.add_argument("--tests", action="store_true", help="test runs too")
@@ -69,13 +71,15 @@ class FilterCommand(OperatorCommand):
     def chosen(self, options: Mapping[str, Any]) -> Filter:
         """The filter of the run list. What makes no sense is refused here, not passed over."""
         names = {"state": "state", "search": "q", "error": "error", "trigger": "trigger", "key": "key", "since": "since",
-                 "longer": "longer", "dearer": "dearer", "version_number": "version"}  # fmt: skip
+                 "until": "until", "longer": "longer", "dearer": "dearer", "version_number": "version"}  # fmt: skip
         query = {short: options[name] for name, short in names.items() if options.get(name)}
+        if "since" in query and query["since"] not in runlist.SINCE:
+            query["from"] = query.pop("since")
         if options.get("flow"):
             query["flow"] = str(flow_of(options["flow"]).pk)
         found = Filter.of(query | ({"tests": "1"} if options.get("tests") else {}))
         for short in query:
-            if getattr(found, "search" if short == "q" else short) in ("", None):
+            if getattr(found, {"q": "search", **runlist.NAMES}.get(short, short)) in ("", None):
                 raise CommandError(f"“{query[short]}” is no {short} to look for.")
         return found
 

@@ -1,7 +1,7 @@
 """The run list: filters, pages by key, counts that stop counting, and where each run stands.
 
 Nothing here counts or sorts a whole table: pages go by id, counts end at a thousand, titles are searched among the last
-hundred thousand runs.
+hundred thousand runs, or the last of the span of time that was asked for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -18,8 +18,9 @@ from django.db import connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 from django.http import QueryDict
+from django.utils import timezone
 
-from builder import access
+from builder import access, timespan
 from builder.editing.places import name_at
 from runtime.clock import business_now
 from runtime.models import Run, RunSearch, Workflow
@@ -33,7 +34,9 @@ HOURS = 24
 DAY_READ = 20_000
 DAY_KEPT = 30
 STATES = ("running", "waiting", "attention", "failed", "succeeded", "cancelled")
-MORE = ("version", "error", "trigger", "key", "since", "longer", "dearer")
+MORE = ("version", "error", "trigger", "key", "since", "from", "until", "longer", "dearer")
+NAMES = {"from": "begin"}
+"""Where a field of `Filter` has another name than in an address."""
 MOST_DECLARING, MOST_READ = 1_000, 20_000
 LEAST_BEGINNING = 3
 """Fewer letters than these are looked for as a whole value."""
@@ -45,6 +48,7 @@ SINCE = {
     "30d": ("The last 30 days", timedelta(days=30)),
 }
 LONGEST = 10 * 365 * 86_400
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?", re.ASCII)
 _KIND = re.compile(r"[0-9a-f]{16}")
 _NUMBER = re.compile(r"(?:run\s*)?#?\s*(\d[\d,. ]{0,24})", re.IGNORECASE)
 
@@ -96,6 +100,10 @@ class Filter:
     trigger: str = ""
     key: str = ""
     since: str = ""
+    begin: str = ""
+    until: str = ""
+    """The span of time in which it began, without `until` itself: as `2026-05-11T17:48` in the installation's time zone, or a
+    day, which begins at midnight."""
     longer: int | None = None
     """Seconds that an ended run took at least."""
     dearer: Decimal | None = None
@@ -115,6 +123,8 @@ class Filter:
             trigger=_text(query.get("trigger", ""), 64),
             key=_text(query.get("key", ""), 300),
             since=query.get("since", "") if query.get("since", "") in SINCE else "",
+            begin=_moment(query.get("from", "")),
+            until=_moment(query.get("until", "")),
             longer=_number(query.get("longer", "")),
             dearer=_amount(query.get("dearer", "")),
             before=_number(query.get("before", "")),
@@ -124,7 +134,7 @@ class Filter:
     def query(self, **changed: Any) -> str:
         """The query string of this filter with some things changed; a changed filter begins at the first page."""
         values = {"state": self.state, "flow": self.flow, "q": self.search, "tests": "1" if self.tests else ""}
-        values |= {name: getattr(self, name) for name in MORE} | changed
+        values |= {name: getattr(self, NAMES.get(name, name)) for name in MORE} | changed
         query = QueryDict(mutable=True)
         query.update({name: str(value) for name, value in values.items() if value not in ("", None)})
         return query.urlencode()
@@ -137,12 +147,19 @@ class Filter:
     @property
     def more(self) -> int:
         """How many of the less usual filters are set."""
-        return sum(getattr(self, name) not in ("", None) for name in MORE)
+        return sum(getattr(self, NAMES.get(name, name)) not in ("", None) for name in MORE)
 
     @property
     def bounded(self) -> bool:
-        """Whether it looks for what no index finds: then it looks among the latest runs."""
-        return bool(self.search or self.trigger or self.key or self.since or self.longer or self.dearer is not None)
+        """Whether it looks for what no index finds: then it looks among the latest runs of its span of time."""
+        return bool(self.search or self.trigger or self.key or self.longer or self.dearer is not None)
+
+    @property
+    def span(self) -> tuple[datetime | None, datetime | None]:
+        """The later of the two beginnings that it may have, and its end."""
+        begins = [at(self.begin)] if self.begin else []
+        begins += [business_now() - SINCE[self.since][1]] if self.since else []
+        return max(begins, default=None), at(self.until) if self.until else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +194,8 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
         runs = runs.filter(test=False)
     if chosen.flow is not None:
         runs = runs.filter(workflow_id=chosen.flow)
+    if chosen.since or chosen.begin or chosen.until:
+        runs = runs.filter(timespan.between(*chosen.span))
     if chosen.bounded:
         runs = _among_the_latest(user, runs, chosen)
     if chosen.version is not None:
@@ -187,8 +206,10 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
 
 
 def _among_the_latest(user: Any, runs: QuerySet[Run], chosen: Filter) -> QuerySet[Run]:
-    """A search by number finds runs of any age."""
-    latest = Q(pk__gt=(Run.objects.aggregate(last=Max("pk"))["last"] or 0) - SEARCHED)
+    """A search by number finds runs of any age, or of the span that was asked for."""
+    end = at(chosen.until) if chosen.until else None
+    last = timespan.first_since(end + timespan.SLACK) if end else Run.objects.aggregate(last=Max("pk"))["last"] or 0
+    latest = Q(pk__gt=last - SEARCHED)
     if chosen.search:
         runs = runs.filter(_found_by(user, chosen.search, latest))
     else:
@@ -197,8 +218,6 @@ def _among_the_latest(user: Any, runs: QuerySet[Run], chosen: Filter) -> QuerySe
         runs = runs.filter(trigger_key=chosen.trigger)
     if chosen.key:
         runs = runs.filter(Q(idempotency_key=chosen.key) | Q(idempotency_key=f"key:{chosen.key}"))
-    if chosen.since:
-        runs = runs.filter(created_at__gt=business_now() - SINCE[chosen.since][1])
     if chosen.longer:
         runs = runs.filter(ended_at__gt=F("created_at") + timedelta(seconds=min(chosen.longer, LONGEST)))
     return runs.filter(cost__gte=chosen.dearer) if chosen.dearer is not None else runs
@@ -243,10 +262,11 @@ def counts(user: Any, chosen: Filter) -> dict[str, str]:
     """State -> how many, "1,000+" beyond a thousand; "" is all of them. Searches are not counted: each count is a search."""
     if chosen.bounded:
         return dict.fromkeys(("", *STATES), "")
-    base = replace(chosen, state="", before=None, after=None)
+    everything = matching(user, replace(chosen, state="", before=None, after=None)).order_by().values("pk")
     counted = {}
     for state in ("", *STATES):
-        found = matching(user, replace(base, state=state)).order_by().values("pk")[: COUNT_TO + 1].count()
+        found = everything.filter(in_state(state)) if state else everything
+        found = found[: COUNT_TO + 1].count()
         counted[state] = f"{COUNT_TO:,}+" if found > COUNT_TO else f"{found:,}"
     return counted
 
@@ -377,6 +397,21 @@ def _by_run(sql: str, runs: list[int]) -> dict[int, tuple]:
 
 def _text(text: str, longest: int) -> str:
     return text.strip()[:longest].replace("\x00", "")
+
+
+def _moment(text: str) -> str:
+    """The text, if it is a time; a day as its midnight."""
+    if at(text) is None:
+        return ""
+    return text if "T" in text else f"{text}T00:00"
+
+
+def at(text: str) -> datetime | None:
+    """`2026-05-11T17:48`, or a day, in the installation's time zone."""
+    try:
+        return timezone.make_aware(datetime.fromisoformat(text)) if _MOMENT.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _amount(text: str) -> Decimal | None:
