@@ -1,4 +1,6 @@
-"""`make browser`: finds a browser for the tests, or installs one: Playwright's own, else the distribution's package."""
+"""`make browser`: finds a browser for the tests, or installs one: Playwright's own, else the distribution's package.
+
+Chromium without its windows comes first: it is the same browser, and takes less than half of the processor's time."""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+SHELL = "chromium-headless-shell"
+NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MACOS = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
@@ -36,7 +39,8 @@ def install() -> str | None:
         return found
     if os.geteuid() == 0 and shutil.which("apt-get"):
         quietly(["apt-get", "update", "-qq"])
-        quietly(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"])
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "fonts-dejavu-core"]
+        quietly([*command, SHELL]) or quietly([*command, "chromium"])
     return browser()
 
 
