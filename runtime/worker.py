@@ -91,7 +91,8 @@ class Worker:
     async def run(self) -> None:
         """Work until told to stop; then finish or hand back what is in flight within the grace period."""
         _calm_garbage_collection()
-        self.id = await self._register()
+        if not await self._registered():
+            return
         self.journal = Journal(lambda: connect("holdfast journal"), self.id)
         keeper = LeaseKeeper(
             self.id, self.lease_seconds, lambda: self.watching.loop_beat, self._waits_since, self._figures
@@ -125,6 +126,17 @@ class Worker:
 
     async def _claim(self) -> None:
         await (self.claiming.run_share(*self.share) if self.share else self.claiming.run())
+
+    async def _registered(self) -> bool:
+        """Whether it is known to the database now. Told to stop before, as while the database is away, it is not needed."""
+        registering = asyncio.create_task(self._register())
+        while not registering.done() and not self.stopping():
+            await asyncio.wait([registering], timeout=0.2)
+        if not registering.done():
+            registering.cancel()
+            return False
+        self.id = registering.result()
+        return True
 
     async def _register(self) -> int:
         (row,) = await self.query(REGISTER, [
