@@ -14,7 +14,6 @@ from builder.flowmaking import make_flow
 from builder.teams import ensure_default_team
 from runtime.definition import check, find
 from runtime.models import Version
-from tests.e2e.axe import barriers
 from tests.e2e.flows import builder, complaints, definition, drag, ines, lead, lift  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -267,24 +266,6 @@ def test_one_step_is_tried_and_the_request_shown(builder, lead):
     builder.page.get_by_role("button", name="Show the request").click()
     expect(builder.page.locator("#test-result")).to_contain_text("Nothing was sent")
     expect(builder.page.locator("#test-result")).to_contain_text("classify")
-
-
-def test_the_pages_are_accessible(builder, lead):
-    page = builder.page
-    page.goto(f"{builder.base}/")
-    assert barriers(page) == []
-    builder.open(lead.pk)
-    assert barriers(page) == []
-    for step in ("Hot lead?", "Qualify lead", "New lead", "Approve VIP outreach"):
-        builder.select(step)
-        assert barriers(page) == [], step
-    page.locator("#tab-safety").click()
-    page.keyboard.press("Escape")
-    page.locator('.add[data-after="wait"]').click()
-    expect(page.locator("#picker")).to_be_visible()
-    assert barriers(page) == []
-    page.goto(f"{builder.base}/flows/{lead.pk}/versions/")
-    assert barriers(page) == []
 
 
 @pytest.mark.parametrize("width", [1024, 390])

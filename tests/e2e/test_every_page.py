@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # Looks that a page has at other addresses than its own.
 ALSO = {
-    "flow": ("?settings", "?step=qualify", "?step=hot&tab=safety", "?step=deal&tab=test"),
+    "flow": ("?settings", "?step=qualify", "?step=hot&tab=safety", "?step=deal&tab=test", "?step=lead", "?step=approve_vip"),
     "search": ("?q=lead",),
     "run": ("?view=canvas", "?step=trigger&tab=log"),
     "run_retry": ("?step=qualify",),
