@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,7 @@ import psycopg
 import pytest
 from django.core.servers.basehttp import WSGIRequestHandler
 
+TESTS = Path(__file__).parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # One of several test processes finds the settings read already, from the folder of the process that started it: the keys
 # are there, and children have to find the same ones. Its database is its own.
@@ -39,7 +41,7 @@ os.environ.update(
     DJANGO_SETTINGS_MODULE="builder.settings",
     HOLDFAST_DATA=str(DATA),
     SECRET_KEY="only for tests: nothing that they make outlives them, and no two of them must differ",
-    PYTHONPATH=os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])),
+    PYTHONPATH=os.pathsep.join(filter(None, [str(TESTS.parent), os.environ.get("PYTHONPATH")])),
 )
 
 FILLED_BY_MIGRATIONS = {"django_content_type", "auth_permission", "django_migrations"}
@@ -68,12 +70,18 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
-LONGEST_FIRST = ("e2e", "test_engine", "test_up", "test_access", "test_outside_runs")
+BUSY = ("e2e",)
+WAITING = ("test_chaos", "test_engine", "test_up", "test_cluster", "test_review", "test_outside_runs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest first, so that no process is left with it alone at the end."""
-    items.sort(key=lambda item: next((n for n, name in enumerate(LONGEST_FIRST) if name in item.nodeid), len(LONGEST_FIRST)))
+    """What takes longest first, so that no process is left with it alone at the end; and files that keep the processor busy
+    in turn with those that mostly wait."""
+    files = list(dict.fromkeys(item.path for item in items))
+    busy, waiting = ([file for file in files if any(name in str(file.relative_to(TESTS)) for name in names)] for names in (BUSY, WAITING))
+    in_turn = [file for pair in zip_longest(busy, waiting) for file in pair if file]
+    place = {file: n for n, file in enumerate(dict.fromkeys([*in_turn, *files]))}
+    items.sort(key=lambda item: place[item.path])
 
 
 @pytest.fixture(scope="session", autouse=True)
