@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from runtime.courses import NoSuchStep, course_of
-from runtime.models import Attempt, Run, Wait
+from runtime.models import Attempt, FrameValue, Run, Wait
 from runtime.paths import key_of
 
 from .dataflow.samples import Samples, output_shapes
@@ -37,11 +37,23 @@ def sent_again(run: Run, attempt: Attempt) -> str:
     old, new = (key_of(run.pk, run.created_at, attempt.path, take) for take in (attempt.take, attempt.take + 1))
     header = next((name for name, value in headers.items() if value == old), "")
     if not header:
-        return f"{call} goes out once more. {TWICE}"
+        return f"{call} goes out once more. {_pages(attempt)}{TWICE}"
     return (
         f"{call} goes out once more, with a new {header}: {new}. The first call had {old}, so the other system takes this for "
         f"another call. {TWICE}"
     )
+
+
+def _pages(attempt: Attempt) -> str:
+    """Of an API call that follows pages: where it goes on. A page whose address holds a secret is not kept, nor what led to it."""
+    page = int(attempt.operation.removeprefix("page.")) if attempt.operation.startswith("page.") else 1
+    kept = FrameValue.objects.filter(run_id=attempt.run_id, path=attempt.path, take=attempt.take).count()
+    if page == 1:
+        return ""
+    if kept == page - 1:
+        kept_words = "The page before it is" if page == 2 else f"The {page - 1} pages before it are"
+        return f"{kept_words} kept, and not called again. "
+    return f"Pages {kept + 1} to {page} are called again, since they could not be kept. "
 
 
 def goes_on_beside(definition: dict[str, Any], path: str) -> bool:

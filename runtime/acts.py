@@ -59,6 +59,11 @@ select %(run)s, %(scope)s, %(path)s, 1 + coalesce((select max(take) from step_re
         where run_id = %(run)s and scope = %(scope)s and path = %(path)s), 0),
     %(step)s, 'skipped', %(output)s::json, 0, holdfast_now(), holdfast_now(), false
 """
+# What a step that follows pages has kept of them, for its next take: in the same order, before what that one keeps itself.
+KEEP_PARTS = """
+insert into frame_value (run_id, path, take, index, value)
+select run_id, path, take + 1, index - 1000, value from frame_value where run_id = %s and path = %s and take = %s
+"""
 FORGIVE = """
 update dispatch set state = 'ready', due_at = holdfast_now(), lost = 0, deaths = 0, alone = false
 where run_id = %s and token is null
@@ -312,6 +317,8 @@ def answer(
     outcome = {"by": "person", "answer": choice, "output": output, "who": str(user or "")}
     if not waits.resolve_locked(wait_id, outcome):
         return False
+    if choice == "again":
+        _keep_parts(wait)
     _attended(wait.run_id)
     words = {"happened": "It happened", "again": "Run it again", "fail": "Let it fail"}[choice]
     _note(wait.run_id, f"{words}, said {user or 'somebody'}.", wait.path)
@@ -371,6 +378,12 @@ def _attended(run_id: int) -> None:
     """Back to open, once nobody is waited for."""
     if not Wait.objects.filter(run_id=run_id, kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
         Run.objects.filter(pk=run_id, state=RunState.ATTENTION).update(state=RunState.OPEN)
+
+
+def _keep_parts(wait: Wait) -> None:
+    """The next take goes on after the parts that this one has kept. It numbers its own from 1 again, so these come before."""
+    with connection.cursor() as cursor:
+        cursor.execute(KEEP_PARTS, [wait.run_id, wait.path, wait.take])
 
 
 def _note(run_id: int, text: str, path: str = "") -> None:

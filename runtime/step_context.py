@@ -108,8 +108,8 @@ class StepContext:
         return list(self.parts.values())
 
     async def recall(self) -> None:
-        """Learn what earlier owners of the run kept."""
-        if any(past.outcome == AttemptOutcome.ANSWERED and past.error is None for past in self.place.attempts):
+        """Learn what earlier owners of the run kept, and the takes before that a person said to go on from."""
+        if self.take > 1 or any(past.outcome == AttemptOutcome.ANSWERED and past.error is None for past in self.place.attempts):
             rows = await self._execution.services.query(VALUES, [self.run_id, self.path, self.take])
             self.parts = {n: Part(**part) for n, part in rows}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -106,7 +107,9 @@ HANDLERS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     IdempotencyConflict: lambda request, raised: error(409, str(raised)),
     PermissionDenied: lambda request, raised: error(403, str(raised) or "Your role does not allow this."),
     Http404: lambda request, raised: error(404, str(raised) or "There is nothing here."),
-    RequestDataTooBig: lambda request, raised: error(413, "The body is too large."),
+    RequestDataTooBig: lambda request, raised: error(
+        413, f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes."
+    ),
     OperationalError: _no_database,
     InterfaceError: _no_database,
     InternalError: _no_database,

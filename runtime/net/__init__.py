@@ -7,7 +7,7 @@ hop, and says of each failure how far the call had got.
 from .addresses import Blocked, Private, private_hosts
 from .bodies import MIB
 from .client import Answer, Call, exchange
-from .failures import CallFailed
+from .failures import AnswerTooLarge, CallFailed
 from .headers import BadHeader
 from .locations import BadLocation, check_location
 from .pools import close
@@ -15,6 +15,7 @@ from .pools import close
 __all__ = [
     "MIB",
     "Answer",
+    "AnswerTooLarge",
     "BadHeader",
     "BadLocation",
     "Blocked",

@@ -19,7 +19,7 @@ from .. import failpoints
 from ..states import AttemptOutcome
 from .backend import RESOLVED, Resolve
 from .bodies import MIB, BadEncoding, TooLarge, read_body
-from .failures import CallFailed, from_exception, words
+from .failures import AnswerTooLarge, CallFailed, from_exception, words
 from .headers import MOST_HEADERS, check_headers
 from .locations import BadLocation, check_location, origin
 from .pools import loop_pool, new_pool
@@ -172,7 +172,7 @@ async def _read(call: Call, response: httpcore2.Response, limit: int) -> Answer:
             return Answer(response.status, headers, large.beginning, call.url, cut=True)
         size = f"{limit / MIB:g} MiB" if limit >= MIB else f"{limit:,} bytes"
         message = f"The answer is larger than {size}."
-        raise CallFailed(message, AttemptOutcome.ANSWERED, retry=False, status=response.status) from None
+        raise AnswerTooLarge(message, AttemptOutcome.ANSWERED, retry=False, status=response.status) from None
     except BadEncoding as wrong:
         if failed:
             return Answer(response.status, headers, b"", call.url, cut=True)

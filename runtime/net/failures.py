@@ -21,6 +21,10 @@ class CallFailed(Exception):
         self.timings: dict[str, float] = {}
 
 
+class AnswerTooLarge(CallFailed):
+    """There is an answer, of more bytes than were asked for at most."""
+
+
 def from_exception(wrong: Exception, sent: bool) -> CallFailed:
     """Say what happened from where it happened. Before the first byte of the request nothing can have been done."""
     if isinstance(wrong, Blocked):

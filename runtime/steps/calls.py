@@ -32,8 +32,9 @@ class Verdict(NamedTuple):
     retry_after: float | None = None
 
 
-async def make(call: net.Call, timeout: float, limit: int = net.MIB) -> net.Answer:
-    """The answer, whatever its status, of at most so many bytes. Raises StepError where there is none."""
+async def make(call: net.Call, timeout: float, limit: int = net.MIB, remedy: str = "") -> net.Answer:
+    """The answer, whatever its status, of at most so many bytes. Raises StepError where there is none; `remedy` says what to
+    do about one that is larger."""
     try:
         return await net.exchange(call, timeout, limit=limit)
     except net.BadHeader as wrong:
@@ -44,7 +45,8 @@ async def make(call: net.Call, timeout: float, limit: int = net.MIB) -> net.Answ
             outcome, retry, _ = judge(failed.status, {})
         response = {"status": failed.status} if failed.status is not None else {}
         response |= {"timings": failed.timings} if failed.timings else {}
-        raise StepError(failed.message, field="url", outcome=outcome, retry=retry, response=response or None) from failed
+        message = f"{failed.message} {remedy}".strip() if isinstance(failed, net.AnswerTooLarge) else failed.message
+        raise StepError(message, field="url", outcome=outcome, retry=retry, response=response or None) from failed
 
 
 def judge(status: int, headers: Mapping[str, str]) -> Verdict:

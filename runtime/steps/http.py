@@ -180,15 +180,15 @@ async def _made(ctx: Context, connection: Connection | None, call: net.Call, ope
     if ctx.config["host_per_minute"]:
         await ctx.admit(f"host:{call.url.host}", ctx.config["host_per_minute"])
     attempt = await ctx.begin(_summary(ctx.config, call.url, call.headers, call.body), operation)
-    limit = int(_largest(ctx.config) * net.MIB)
+    limit, remedy = int(_largest(ctx.config) * net.MIB), _remedy(ctx.config)
     if connection is None:
-        return await calls.make(call, attempt.timeout, limit)
+        return await calls.make(call, attempt.timeout, limit, remedy)
     signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout)
-    answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout, limit)
+    answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout, limit, remedy)
     if answer.status == 401 and connection.kind == "oauth2":
         ctx.log("The token was not taken any more; a new one was fetched.")
         signed = await calls.sign_in(ctx, connection, call.url, attempt.timeout, anew=True)
-        answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout, limit)
+        answer = await calls.make(replace(call, secret_headers=signed), attempt.timeout, limit, remedy)
     return answer
 
 
@@ -215,6 +215,13 @@ async def _follow(ctx: Context, connection: Connection | None, call: net.Call) -
 def _largest(config: Mapping[str, Any]) -> float:
     """MiB that are read of an answer."""
     return settings.HOLDFAST_LARGEST_OUTPUT_MIB if config["response"] == "file" else 1
+
+
+def _remedy(config: Mapping[str, Any]) -> str:
+    """What to do about an answer that is larger."""
+    if config["response"] == "file":
+        return "Fetch less, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
+    return "Ask for less, such as fewer fields or a page at a time, or read the answer as a file."
 
 
 def _url(config: Mapping[str, Any], connection: Connection | None) -> httpx2.URL:
@@ -262,7 +269,7 @@ def _told(ctx: Context, answer: net.Answer) -> Done:
         message = _failure(answer, ctx.config["method"])
         raise StepError(message, outcome=outcome, retry=retry, retry_after=wait, response=response)
     if answer.cut:
-        words = f"The answer is larger than {_largest(ctx.config):g} MiB; of it the first {KEPT_HEAD:,} bytes were kept."
+        words = f"The answer is larger than {_largest(ctx.config):g} MiB; of it the first {KEPT_HEAD:,} bytes were kept. {_remedy(ctx.config)}"
         ctx.log(words, level="warning")
     if ctx.config["response"] == "file" and answer.body:
         return _file(ctx, answer, response)

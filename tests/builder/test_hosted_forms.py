@@ -72,6 +72,11 @@ def test_one_address_cannot_flood_it(client, form):
     assert Client(REMOTE_ADDR="192.0.2.7").post(address, {"form.email": "a@b.example"}).status_code == 302
 
 
+def test_an_answer_that_is_too_large_is_told_so(client, form):
+    page = client.post(form(), {"form.email": "x" * 3_000_000})
+    assert page.status_code == 413 and "too large" in text(page) and not Run.objects.exists()
+
+
 def test_it_can_be_for_those_who_are_signed_in(client, form):
     address = form(access="signed_in")
     assert client.get(address).url.startswith(reverse("login")) and client.post(address, {"form.email": "a"}).status_code == 302

@@ -11,12 +11,15 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 
+from builder import uncertain
+from runtime import acts
 from runtime.credentials import seal
 from runtime.definition import check
-from runtime.models import Credential, Team
+from runtime.models import Attempt, Credential, Run, Team
 from runtime.states import AttemptOutcome
 from runtime.steps import oauth
 from runtime.steps.base import Connection, StepError
+from tests.runtime.engine import eventually
 from tests.runtime.support import context, run_in, run_step
 
 
@@ -179,7 +182,8 @@ def test_an_answer_that_is_too_large_does_not_undo_what_the_call_did(server):
     output = run_in("http", ctx).output
     assert (output["status"], output["cut"], len(output["body"])) == (201, True, 256 * 1024)
     assert "larger than 1 MiB" in ctx.lines[0][1]
-    assert "larger than 1 MiB" in failing({"url": server.url + "/big"}).message  # a GET can be asked again
+    assert "larger than 1 MiB" in (said := failing({"url": server.url + "/big"}).message)  # a GET can be asked again
+    assert "read the answer as a file" in said and "read the answer as a file" in ctx.lines[0][1]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +246,30 @@ def test_a_worker_that_dies_between_pages_costs_none_that_was_there(engine, serv
         assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4] and engine.output(run, "call")["pages"] == 3
     paths = [path for _, path, *_ in server.seen]
     assert paths[:2] == ["/list", "/list?cursor=2"] and paths[2:] in (["/list?cursor=4"] * n for n in (again, again + 1))
+
+
+def test_run_it_again_goes_on_at_the_page_that_is_uncertain(engine, server):
+    """However often it is said; and who says it reads which pages are kept. A retry from the step begins at the first."""
+    run = engine.start(engine.publish([paged(server, on_interrupted="ask"), {"id": "wait", "type": "callback"}]))
+    for page in (2, 3):
+        engine.dies(engine.worker(failpoint="attempt.after:2"))
+        engine.worker()
+        wait = engine.wait(run, "call", "person")
+        attempt = Attempt.objects.get(run_id=run, path="call", take=wait.take, n=wait.data["attempt"])
+        assert attempt.operation == f"page.{page}"
+        told = uncertain.sent_again(Run.objects.get(pk=run), attempt)
+        assert f"cursor={2 * page - 2} goes out once more" in told
+        assert ("The page before it is kept" if page == 2 else "The 2 pages before it are kept") in told
+        if page == 2:
+            engine.kill_all()
+        assert acts.answer(wait.pk, "again")
+    engine.wait(run, "wait")
+    assert engine.output(run, "call")["items"] == [0, 1, 2, 3, 4] and engine.output(run, "call")["pages"] == 3
+    assert [path for _, path, *_ in server.seen] == ["/list", "/list?cursor=2", "/list?cursor=4"]
+    engine.parked(run)
+    server.seen.clear()
+    acts.retry(run, "call")
+    eventually(lambda: [path for _, path, *_ in server.seen] == ["/list", "/list?cursor=2", "/list?cursor=4"])
 
 
 def test_each_page_has_its_own_retries_and_is_asked_for_alone(engine, server):

@@ -149,6 +149,21 @@ def test_a_run_that_waits_after_a_death_is_titled_by_it(engine):
     assert Run.objects.get(pk=run).title == "7"
 
 
+def test_a_payload_is_an_output_as_any_other(engine):
+    run = engine.start(engine.publish([{"id": "big", "type": "callback"}, READS]))
+    engine.worker(largest_output_mib=1)
+    engine.wait(run, "big")
+    waits.signal(run, "big", BIG, "once")
+    engine.ends(run)
+    assert engine.output(run, "read") == {"long": 400_000, "n": 7}
+    assert StepResult.objects.get(run_id=run, path="big").output_size > 800_000
+    other = engine.start(engine.publish([{"id": "big", "type": "callback"}]))
+    engine.wait(other, "big")
+    waits.signal(other, "big", "x" * 1_100_000, "once")
+    error = engine.ends(other, "failed").error
+    assert error["step"] == "big" and "HOLDFAST_LARGEST_OUTPUT_MIB" in error["message"]
+
+
 def test_people_see_it_in_parts_and_programs_as_a_whole(engine, client):
     run = engine.start(engine.publish([GIVES]), BIG)
     engine.worker()
