@@ -16,9 +16,10 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
-from django.urls import ResolverMatch
+from django.urls import ResolverMatch, reverse
 from django_htmx.http import HttpResponseClientRedirect
 
+from builder.proof import asked_to_prove
 from builder.signin import asked_to_set_up
 from runtime.models import Credential, Membership, Role, Run, Team, Workflow
 
@@ -49,6 +50,7 @@ VIEWS: dict[str, Rule] = {
     "logout": SIGNED_IN,
     "account_logout": SIGNED_IN,
     "password_change": SIGNED_IN,
+    "admin_password": SIGNED_IN,
     "password_change_done": SIGNED_IN,
     # For machines: each checks a token, a signature or a bearer of its own
     "hook": PUBLIC,
@@ -62,6 +64,7 @@ VIEWS: dict[str, Rule] = {
     "readyz": PUBLIC,
     # One's own account
     "account": SIGNED_IN,
+    "account_proof": SIGNED_IN,
     "account_reauthenticate": SIGNED_IN,
     "mfa_reauthenticate": SIGNED_IN,
     "mfa_index": SIGNED_IN,
@@ -176,9 +179,9 @@ VIEWS: dict[str, Rule] = {
     "flow_run_now": OPERATOR,
     # API pages
     "api_docs": SIGNED_IN,
+    "api_openapi": PUBLIC,
     "api_missing": PUBLIC,
     "api:api-root": PUBLIC,
-    "api:openapi-json": PUBLIC,
     # API operations
     "api:whoami": SIGNED_IN,
     "api:list_workflows": VIEWER,
@@ -208,8 +211,17 @@ VIEWS: dict[str, Rule] = {
     "gallery": SUPERUSER,
     # Django's admin knows no teams
     "admin:login": PUBLIC,
+    "admin:password_change": SIGNED_IN,  # leads to ours
     "admin:*": SUPERUSER,
 }
+
+# Names of views that ask who it is once more (builder/proof.py), before they change anything, and before they show anything. What
+# would outlive the session, such as a token or a role, is not for whoever finds a browser that is signed in.
+PROVEN_TO_CHANGE = {
+    "account_tokens", "member_add", "member_role", "member_remove", "connection_create", "connection",
+    "admin:auth_user_add", "admin:auth_user_change", "admin:auth_user_password_change", "admin:builder_identity_add",
+}  # fmt: skip
+PROVEN_TO_LOOK = {"account_proof", "mfa_view_recovery_codes", "mfa_download_recovery_codes"}
 
 RANK = {role: rank for rank, role in enumerate(Role)}
 
@@ -239,7 +251,10 @@ class DenyByDefault:
         if rule == PUBLIC:
             return None
         if admitted(request.user, rule):
-            return asked_to_set_up(request, name) if settings.HOLDFAST_REQUIRE_SECOND_FACTOR else None
+            answer = asked_to_set_up(request, name) if settings.HOLDFAST_REQUIRE_SECOND_FACTOR else None
+            if answer is None and needs_proof(name, request.method or "GET"):
+                answer = asked_to_prove(request, reverse("account_proof"))
+            return answer
         if request.user.is_authenticated:
             raise PermissionDenied(refusal(rule))
         return _ask_to_sign_in(request)
@@ -253,6 +268,10 @@ def rule_for(name: str, method: str = "GET") -> str | None:
     if isinstance(rule, tuple):
         return rule[0] if method in ("GET", "HEAD", "OPTIONS") else rule[1]
     return rule
+
+
+def needs_proof(name: str, method: str) -> bool:
+    return name in PROVEN_TO_LOOK or name in PROVEN_TO_CHANGE and method not in ("GET", "HEAD", "OPTIONS")
 
 
 def role_of(rule: str) -> Role:
@@ -369,7 +388,7 @@ def _within(user: Any, role: Role | str, field: str) -> dict[str, Any]:
 
 
 def _is_api_operation(match: ResolverMatch) -> bool:
-    return match.namespaces[:1] == ["api"] and match.url_name not in ("openapi-json", "api-root")
+    return match.namespaces[:1] == ["api"] and match.url_name != "api-root"
 
 
 def _ask_to_sign_in(request: HttpRequest) -> HttpResponse:

@@ -1,4 +1,5 @@
-"""Nothing of django-allauth is edited by hand: authenticators are their owners' business, and addresses stand in the user."""
+"""Accounts and their identities. Nothing of django-allauth is edited by hand: authenticators are their owners' business, and
+addresses stand in the user."""
 
 from __future__ import annotations
 
@@ -11,10 +12,15 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import UserAdmin
+from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from builder.models import Identity
+from builder.tokens import revoke_all
 from runtime.audit import record
 
 
@@ -45,6 +51,29 @@ class IdentityAdmin(admin.ModelAdmin):
     def _note(self, action: str, request: HttpRequest, obj: Identity) -> None:
         detail = {"issuer": obj.issuer, "subject": obj.subject}
         record(action, f"user:{obj.user_id}", actor=request.user, detail=detail)
+
+
+admin.site.unregister(get_user_model())
+
+
+@admin.register(get_user_model())
+class PersonAdmin(UserAdmin):
+    """Who gets a new password from somebody else loses their API tokens as well, unless the page is told otherwise."""
+
+    @transaction.atomic
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        before = self._password(id)
+        answer = super().user_change_password(request, id, form_url)
+        if self._password(id) != before:
+            person = get_user_model().objects.get(pk=unquote(id))
+            record("reset_password", f"user:{person.pk}", actor=request.user)
+            if "revoke_tokens" in request.POST:
+                revoke_all(person, actor=request.user)
+        return answer
+
+    def _password(self, id: str) -> str | None:
+        person = self.get_object(None, unquote(id))
+        return person and person.password
 
 
 for model in (Authenticator, EmailAddress, UserSession):

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from builder.access import admitted, rule_for
+from builder.proof import proven
 from builder.questions import waiting_for
 from builder.templatetags.formats import display_name, initials
 from runtime.models import Pause
@@ -43,7 +44,7 @@ RAIL = (
 
 def shell(request: HttpRequest) -> dict[str, Any]:
     """`csp_nonce`, `mails_are_sent` (or stay in the product), and `shell` with: theme rail home settings_url account_url logout_url search_url user_name
-    user_initials pending_approvals paused."""
+    user_initials pending_approvals paused proven."""
     user = getattr(request, "user", None)
     return {
         "csp_nonce": getattr(request, "csp_nonce", ""),
@@ -60,6 +61,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
             "user_initials": initials(user),
             "pending_approvals": _pending_approvals(user),
             "paused": lambda: _paused(user),
+            "proven": lambda: proven(request),
         },
     }
 

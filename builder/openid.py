@@ -53,13 +53,14 @@ class Asked:
     verifier: str
 
 
-def address_of_sign_in(asked: Asked, back: str) -> str:
-    """The provider's page, which leads to `back`. Raises Trouble."""
+def address_of_sign_in(asked: Asked, back: str, again: bool = False) -> str:
+    """The provider's page, which leads to `back`. `again`: also who is signed in there is to show who they are. Raises Trouble."""
     digest = hashlib.sha256(asked.verifier.encode()).digest()
     query = {
         "response_type": "code", "client_id": settings.HOLDFAST_OIDC_CLIENT_ID, "redirect_uri": back,
         "scope": "openid email profile", "state": asked.state, "nonce": asked.nonce,
         "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(), "code_challenge_method": "S256",
+        **({"prompt": "login", "max_age": "0"} if again else {}),
     }  # fmt: skip
     page = _endpoint("authorization_endpoint")
     return f"{page}{'&' if '?' in page else '?'}{urlencode(query)}"
@@ -103,6 +104,12 @@ def check_claims(claims: Mapping[str, Any], nonce: str, now: float) -> None:
         raise Trouble("The id_token belongs to another sign-in.")
     if not isinstance(subject, str) or not 0 < len(subject) <= 255:
         raise Trouble("The id_token names nobody.")
+
+
+def asked_just_now(claims: Mapping[str, Any], now: float) -> bool:
+    """Whether the provider says that the person has shown who they are, for this sign-in."""
+    at = claims.get("auth_time")
+    return _is_time(at) and now - KEPT_SECONDS - SLACK_SECONDS < at < now + SLACK_SECONDS
 
 
 @transaction.atomic

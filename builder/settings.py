@@ -121,6 +121,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "builder.sessions.Attended",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -160,12 +161,12 @@ STORAGES = {
 # Who is it
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("UserAttributeSimilarityValidator", {}),
+        ("MinimumLengthValidator", {"min_length": 12}),
+        ("CommonPasswordValidator", {}),
+        ("NumericPasswordValidator", {}),
     )
 ]
 HOLDFAST_OIDC_ISSUER = env.issuer("HOLDFAST_OIDC_ISSUER")
@@ -176,6 +177,7 @@ HOLDFAST_REQUIRE_SECOND_FACTOR = env.flag("HOLDFAST_REQUIRE_SECOND_FACTOR")
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_EMAIL_NOTIFICATIONS = False
 ACCOUNT_REAUTHENTICATION_METHODS = ["password", "mfa"]
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
 ACCOUNT_RATE_LIMITS = False  # counted per process; ours hold across them (runtime.limits, axes)
 MFA_ADAPTER = "builder.signin.Adapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
@@ -191,6 +193,12 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # nobody can lock out so
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
+
+# How long somebody stays signed in (builder/sessions.py). README.md says why so long.
+SESSION_ENGINE = "builder.sessions"
+HOLDFAST_SESSION_HOURS = env.whole("HOLDFAST_SESSION_HOURS", 12, least=0, most=9600)
+HOLDFAST_SESSION_IDLE_MINUTES = env.whole("HOLDFAST_SESSION_IDLE_MINUTES", 60, least=0, most=576_000)
+SESSION_COOKIE_AGE = (HOLDFAST_SESSION_HOURS or 9600) * 3600  # browsers keep no cookie longer than these 400 days
 
 # What the browser is told
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"

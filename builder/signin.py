@@ -16,9 +16,12 @@ from django.conf import settings
 from django.contrib.auth import forms, views
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.forms import BooleanField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from builder.tokens import revoke_all
+from runtime.audit import record
 from runtime.credentials import decrypted, encrypted
 from runtime.limits import admitted, caller
 
@@ -96,12 +99,26 @@ class SetUpForm(_Once, ActivateTOTPForm):
 
 
 class PasswordForm(forms.PasswordChangeForm):
-    """Whoever finds a browser that is signed in must not be able to try passwords in it until one fits."""
+    """Whoever finds a browser that is signed in must not be able to try passwords in it until one fits. A new one signs every
+    other browser out, since a session knows the password's hash."""
+
+    revoke_tokens = BooleanField(
+        label="Revoke my API tokens as well", required=False,
+        help_text="If somebody else may know the old one. Programs that use a token are refused from then on.",
+    )  # fmt: skip
 
     def clean_old_password(self) -> str:
         if wait := admitted(f"password:{self.user.pk}", PASSWORDS_PER_MINUTE):
             raise ValidationError(f"Too many attempts. Wait {wait:.0f} seconds.")
         return super().clean_old_password()
+
+    @transaction.atomic
+    def save(self, commit: bool = True) -> Any:
+        person = super().save(commit)
+        record("change_password", f"user:{person.pk}", actor=person)
+        if self.cleaned_data["revoke_tokens"]:
+            revoke_all(person, actor=person)
+        return person
 
 
 def has_second_factor(user: Any) -> bool:

@@ -45,6 +45,12 @@ def revoke(token: ApiToken, *, actor: Any) -> bool:
     return changed
 
 
+@transaction.atomic
+def revoke_all(user: Any, *, actor: Any) -> int:
+    """End all tokens of somebody. How many were still good."""
+    return sum(revoke(token, actor=actor) for token in tokens_of(user))
+
+
 def good_token(text: str) -> ApiToken | None:
     """The token of this text; None when it is unknown, revoked or expired, or its person may not sign in."""
     now = timezone.now()

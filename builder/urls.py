@@ -38,8 +38,10 @@ from builder.views import (
     versions,
 )
 
+handler400 = "builder.views.refusals.bad_request"
 urlpatterns = [
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True), name="admin_login"),  # asks for the code, too
+    path("admin/password_change/", RedirectView.as_view(pattern_name="password_change"), name="admin_password"),  # guesses are counted there
     path("admin/", admin.site.urls),
     # For machines
     *hooks.urlpatterns,

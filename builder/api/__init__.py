@@ -1,8 +1,8 @@
 """/api/v1: what programs may do, with a bearer token, under the same table of roles as the pages.
 
 Every operation is registered with `guarded(<operation id>)`: an id that is not in `builder.access.VIEWS` does not
-import. Django-ninja makes the OpenAPI description; our own page shows it, because its ready-made ones load scripts from
-elsewhere.
+import. Django-ninja makes the OpenAPI description; our own views show it (`builder/views/api.py`), because its ready-made
+page loads scripts from elsewhere, and its own address makes the description anew for everybody who asks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ api = NinjaAPI(
     description=DESCRIPTION,
     urls_namespace="api",
     docs_url=None,
+    openapi_url=None,
     auth=nobody,
     parser=StrictParser(),
 )

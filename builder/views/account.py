@@ -15,8 +15,9 @@ from django.contrib.auth import views as auth
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from builder.models import ApiToken, Scope
 from builder.signin import LoginView, PasswordForm, has_second_factor
@@ -57,6 +58,14 @@ def account_token_revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     return redirect("account")
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+def account_proof(request: HttpRequest) -> HttpResponse:
+    """Where a page is that shows more to who has just proven who they are: whoever gets here has."""
+    target = request.GET.get("next", "")
+    ours = url_has_allowed_host_and_scheme(target, allowed_hosts=None) and target.startswith("/")
+    return redirect(target if ours else "account")
+
+
 def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **more: Any) -> HttpResponse:
     memberships = Membership.objects.filter(user=request.user).select_related("team").order_by("team__name")
     context = {
@@ -78,6 +87,7 @@ urlpatterns = [
     path("account/", account, name="account"),
     path("account/password/", auth.PasswordChangeView.as_view(form_class=PasswordForm), name="password_change"),
     path("account/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
+    path("account/proof/", account_proof, name="account_proof"),
     path("account/confirm/", reauthenticate, name="account_reauthenticate"),
     path("account/confirm/code/", mfa.reauthenticate, name="mfa_reauthenticate"),
     path("account/second-factor/", mfa.index, name="mfa_index"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hmac
 import logging
 import secrets
+import time
 
 from allauth.account.utils import perform_login
 from django.conf import settings
@@ -17,6 +18,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET
 
 from builder import openid
+from builder.proof import unproven
 from builder.signin import LoginView
 from runtime.audit import record
 from runtime.limits import admitted, caller
@@ -37,14 +39,15 @@ def start(request: HttpRequest) -> HttpResponse:
     if not _open(request):
         return _refused(request, "Too many attempts. Wait a minute.", 429)
     asked = openid.Asked(*(secrets.token_urlsafe(32) for _ in range(3)))
+    again = "again" in request.GET
     try:
-        response = redirect(openid.address_of_sign_in(asked, _back()))
+        response = redirect(openid.address_of_sign_in(asked, _back(), again))
     except (openid.Trouble, BadLocation) as trouble:
         log.error("Signing in by OpenID does not work: %s", trouble)
         return _refused(request, AWAY, 503)
     onward = request.GET.get("next", "")
     onward = onward if url_has_allowed_host_and_scheme(onward, allowed_hosts=None) and onward.startswith("/") else "/"
-    kept = "\n".join([asked.state, asked.nonce, asked.verifier, onward[:1000]])
+    kept = "\n".join([asked.state, asked.nonce, asked.verifier, "again" if again else "", onward[:1000]])
     response.set_signed_cookie(
         COOKIE, kept, salt=SALT, max_age=GOOD_FOR, secure=settings.HTTPS, httponly=True, samesite="Lax"
     )
@@ -56,7 +59,7 @@ def back(request: HttpRequest) -> HttpResponse:
     if not _open(request):
         return _refused(request, "Too many attempts. Wait a minute.", 429)
     try:
-        state, nonce, verifier, onward = request.get_signed_cookie(COOKIE, salt=SALT, max_age=GOOD_FOR).split("\n")
+        state, nonce, verifier, again, onward = request.get_signed_cookie(COOKIE, salt=SALT, max_age=GOOD_FOR).split("\n")
     except (KeyError, BadSignature, ValueError):
         return _refused(request, AGAIN)
     answer = request.GET
@@ -69,10 +72,13 @@ def back(request: HttpRequest) -> HttpResponse:
     except (openid.Trouble, BadLocation) as trouble:
         log.error("Signing in by OpenID does not work: %s", trouble)
         return _refused(request, AWAY, 503)
-    return _admit(request, claims, onward)
+    fresh = openid.asked_just_now(claims, time.time()) if again else None
+    if fresh is False:
+        return _refused(request, "You were let in there without being asked who you are. Sign out there first, or use a password.")
+    return _admit(request, claims, onward, bool(fresh))
 
 
-def _admit(request: HttpRequest, claims: dict[str, object], onward: str) -> HttpResponse:
+def _admit(request: HttpRequest, claims: dict[str, object], onward: str, fresh: bool) -> HttpResponse:
     address = request.META.get("REMOTE_ADDR") or None
     detail = {"issuer": claims["iss"], "subject": claims["sub"], "email": str(claims.get("email", ""))[:320]}
     try:
@@ -83,6 +89,8 @@ def _admit(request: HttpRequest, claims: dict[str, object], onward: str) -> Http
     record("sign_in_openid", f"user:{user.pk}", actor=user, detail=detail, address=address)
     user.backend = "django.contrib.auth.backends.ModelBackend"
     response = perform_login(request, user, redirect_url=onward)
+    if not fresh and request.user.is_authenticated:
+        unproven(request)
     response.delete_cookie(COOKIE, samesite="Lax")
     return response
 

@@ -8,6 +8,7 @@
    Events, bubbling: live:updated, live:held, live:stopped, live:failed. */
 
 import { remember, restore } from "hf/focus";
+import { UNATTENDED } from "hf/unattended";
 
 const HIDDEN_FACTOR = 10;
 const LONGEST_WAIT = 60;
@@ -70,6 +71,7 @@ class Live extends HTMLElement {
       const headers = {
         "HX-Request": "true",
         "HX-Current-URL": location.href,
+        ...UNATTENDED,
         ...(this.#etag && { "If-None-Match": this.#etag }),
       };
       const response = await fetch(this.getAttribute("src"), { headers, signal: asking.signal, cache: "no-store" });
@@ -84,7 +86,7 @@ class Live extends HTMLElement {
 
   async #take(response) {
     const elsewhere = response.headers.get("HX-Redirect");      // signed out in the meantime
-    if (elsewhere) return location.assign(elsewhere);
+    if (elsewhere) return this.#holds() ? this.#stop() : location.assign(elsewhere); // not from under what somebody types
     if (response.redirected || response.status === 401) return location.reload();
     if (response.status >= 500) throw new Error(`${response.status} ${response.statusText}`);
     this.#failures = 0;
@@ -96,9 +98,13 @@ class Live extends HTMLElement {
     if (ENDED.includes(response.status) || response.headers.get("Hf-Live") === "stop") this.#stop();
   }
 
-  #show(content, headers) {
+  #holds() {
     const hold = this.getAttribute("hold");
-    if (hold && this.querySelector(hold)) {
+    return Boolean(hold && this.querySelector(hold));
+  }
+
+  #show(content, headers) {
+    if (this.#holds()) {
       this.#held = [content, headers];
       this.toggleAttribute("data-held", true);
       return this.#send("live:held", { headers });

@@ -14,4 +14,5 @@ import "hf/copy";
 import "hf/fold";
 import "hf/ago";
 import "hf/live";
+import "hf/unattended";
 import "hf/loadbar";

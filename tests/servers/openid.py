@@ -110,7 +110,8 @@ class OpenIdApp(App):
         now = int(time.time())
         claims = {
             "iss": self.url, "aud": CLIENT, "sub": "person-1", "nonce": asked["nonce"], "iat": now, "exp": now + 300,
-            "email": EMAIL, "email_verified": True, **self.state["claims"],
+            "email": EMAIL, "email_verified": True, **({"auth_time": now} if asked.get("max_age") == "0" else {}),
+            **self.state["claims"],
         }  # fmt: skip
         claims = {name: value for name, value in claims.items() if value is not None}
         return Reply(body={"access_token": "access", "token_type": "Bearer", "id_token": self.signed(claims)})

@@ -1,11 +1,12 @@
 /* The draft moved on without this page: what is shown becomes what stands, in place. */
 import { announce, board, cards, current, focusCard, revision, url } from "hf/canvas/board";
 import { panelNow, takeAnswer } from "hf/canvas/answers";
+import { UNATTENDED } from "hf/unattended";
 
 export async function catchUp() {
   const from = revision();
   const query = new URLSearchParams({ ...panelNow(), revision: from });
-  const response = await fetch(`${url("since/")}?${query}`, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+  const response = await fetch(`${url("since/")}?${query}`, { headers: { "HX-Request": "true", ...UNATTENDED }, credentials: "same-origin" });
   if (response.status !== 200 || response.redirected) return location.reload();
   const html = await response.text();
   if (from === revision()) takeAnswer(html, response.headers.get("HX-Trigger")); // else an answer of ours was faster
