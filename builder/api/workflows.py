@@ -12,6 +12,7 @@ from ninja import Query, Router, Status
 
 from builder import dataflow, drafts
 from builder.access import get_workflow, teams_for, workflows_for
+from builder.circles import circles
 from runtime.definition import DefinitionError, Problem, check
 from runtime.models import Team, Version, Workflow
 from runtime.publish import publish
@@ -58,7 +59,7 @@ def create_workflow(request: HttpRequest, data: WorkflowIn) -> Status:
 def import_workflow(request: HttpRequest, data: ImportIn) -> Status:
     """All problems are listed and nothing is saved unless there is none that blocks. The result is a draft."""
     team = _team(request, data.team)
-    _require_sound(data.definition)
+    _require_sound(data.definition, team)
     with transaction.atomic():
         workflow = Workflow.objects.create(team=team, name=data.definition["name"], created_by=request.user)
         drafts.save(workflow, data.definition, revision=None, user=request.user, label="Imported")
@@ -141,14 +142,16 @@ def _team(request: HttpRequest, name: str | None) -> Team:
     )
 
 
-def _problems(definition: dict[str, Any]) -> list[Problem]:
-    """Structure first: what flows where can only be told of a sound one."""
+def _problems(definition: dict[str, Any], team: Team | None = None) -> list[Problem]:
+    """Structure first: what flows where can only be told of a sound one. With a team, also that it would start itself there."""
     found = check(definition)
-    return found if any(not one.warning for one in found) else [*found, *dataflow.problems(definition)]
+    if any(not one.warning for one in found):
+        return found
+    return [*found, *dataflow.problems(definition), *(circles(definition, team) if team else ())]
 
 
-def _require_sound(definition: dict[str, Any]) -> None:
-    problems = _problems(definition)
+def _require_sound(definition: dict[str, Any], team: Team | None = None) -> None:
+    problems = _problems(definition, team)
     if any(not problem.warning for problem in problems):
         raise DefinitionError(problems)
 

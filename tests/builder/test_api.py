@@ -13,7 +13,9 @@ from django.urls import reverse
 from builder import drafts
 from builder.api import api
 from builder.tokens import make_token
+from builder.views.api import described
 from runtime.models import Attempt, AuditEntry, Dispatch, Run, StepResult, Team, Version, Wait, Workflow
+from runtime.publish import publish
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -120,6 +122,24 @@ def test_an_import_with_problems_lists_them_all_and_saves_nothing(program, chang
     assert problems(response) == expected
     assert all(one["message"] for one in response.json()["error"]["problems"])
     assert not Workflow.objects.exists()
+
+
+def test_an_import_that_would_start_itself_and_refers_to_nothing_is_told_both_and_saves_nothing(program):
+    def runs(name: str, *flows: str, **more: Any) -> dict[str, Any]:
+        steps = [{"id": f"s{n}", "type": "workflow", "config": {"flow": flow, **more}} for n, flow in enumerate(flows)]
+        return {**FLOW, "name": name, "steps": steps}
+
+    for name, flow in (("B", "C"), ("C", "A"), ("D", "D")):
+        made = program("POST", "/workflows", {"name": name}).json()["id"]
+        publish(Workflow.objects.get(pk=made), runs(name, flow))
+    before = Workflow.objects.count()
+    response = program("POST", "/workflows/import", {"definition": runs("A", "Elsewhere", "D", "B", "A", input="{{ steps.gone.output }}")})
+    assert response.status_code == 422 and Workflow.objects.count() == before
+    told = [(one["step"], one["field"]) for one in response.json()["error"]["problems"]]
+    assert told == [*[(f"s{n}", "config.input") for n in range(4)], ("s2", "config.flow"), ("s3", "config.flow")]
+    words = " ".join(one["message"] for one in response.json()["error"]["problems"])
+    assert "itself: A → B → C → A." in words and "itself: A → A." in words
+    assert program("POST", "/workflows/import", {"definition": runs("E", "B", "D")}).status_code == 201
 
 
 def test_an_import_of_too_many_steps_is_refused_as_such(program):
@@ -248,7 +268,8 @@ def test_large_and_compressed_and_multipart_bodies_are_refused(program):
     workflow = published(program)
     at = f"/workflows/{workflow}/runs"
     assert program("POST", at, {"input": "x" * 1024 * 1024}).status_code == 413
-    assert program("POST", at, {"input": "x" * 3 * 1024 * 1024}).status_code == 413
+    refused = program("POST", at, {"input": "x" * 3 * 1024 * 1024})
+    assert refused.status_code == 413 and "2,097,152 bytes" in refused.content.decode()
     assert program("POST", at, {}, **{"Content-Encoding": "gzip"}).status_code == 415
     assert program("POST", at, {}, **{"Content-Type": "multipart/form-data; boundary=x"}).status_code == 415
     assert not Run.objects.exists()
@@ -409,6 +430,16 @@ def test_the_description_covers_every_operation_and_its_errors(program):
     }
     assert described == registered and len(described) >= 15
     assert all(path.startswith("/api/v1/") for path in schema["paths"])
+
+
+def test_the_description_is_made_once_and_not_sent_to_who_has_it(program):
+    first, second = (Client().get("/api/v1/openapi.json") for _ in range(2))
+    etag = first["ETag"]
+    assert first["Content-Type"] == "application/json" and first.content == second.content and second["ETag"] == etag
+    assert described()[1] is described()[1] and first.content == described()[1]
+    again = Client().get("/api/v1/openapi.json", headers={"If-None-Match": f'"other", {etag}'})
+    assert again.status_code == 304 and not again.content and again["ETag"] == etag
+    assert Client().get("/api/v1/openapi.json", headers={"If-None-Match": '"other"'}).status_code == 200
 
 
 def test_the_page_about_the_api_loads_nothing_from_elsewhere():

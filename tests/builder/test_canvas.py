@@ -8,7 +8,9 @@ import re
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from builder import drafts
@@ -60,6 +62,21 @@ def test_the_page_draws_the_flow_and_opens_the_step_of_its_address(builder, flow
     assert page.status_code == 200
     assert 'id="step-call"' in text and "steps.call" in text and 'data-revision="1"' in text
     assert " style=" not in text and "onclick" not in text, "the content security policy forbids them"
+
+
+@pytest.mark.fault(35)
+def test_a_flow_of_300_steps_opens_with_the_queries_of_a_small_one_and_light_cards(team, builder):
+    """What a step holds comes when its panel is opened."""
+    asked, sizes = [], []
+    for number in (1, 300):
+        steps = [{"id": f"s{n}", "type": "email", "config": {"to": ["a@b.example"], "subject": "x" * 500, "body": "y" * 2000}} for n in range(number)]
+        flow = make_flow(team, f"Of {number}", user=None, definition={"format": 1, "name": f"Of {number}", "steps": steps})
+        with CaptureQueriesContext(connection) as queries:
+            page = builder.get(reverse("flow", args=[flow.pk])).content.decode()
+        asked.append(len(queries))
+        sizes.append(len(page))
+        assert f'data-step="s{number - 1}"' in page and "yyyy" not in page
+    assert asked[0] == asked[1] and (sizes[1] - sizes[0]) / 299 < 5_000
 
 
 def test_a_step_that_is_gone_leaves_the_page_without_a_panel(builder, flow):
@@ -117,6 +134,7 @@ def test_a_new_name_takes_the_id_and_every_reference_along_until_it_is_published
     assert find(drafts.load(flow).definition, "call")["config"]["body"] == "{{ steps.facts.output.a }}"
 
 
+@pytest.mark.fault(34)
 def test_an_edit_that_came_second_is_told_who_was_faster_and_what_they_did(team, builder, flow):
     other = person(team, Role.BUILDER, "dana")
     send(other, flow, operation={"op": "remove", "step": "score"})

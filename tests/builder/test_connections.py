@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from django.test import Client
 from django.urls import reverse
 
+from builder.tokens import make_token
 from runtime import credentials
 from runtime.models import AuditEntry, Credential
 from tests.builder import factories
@@ -125,6 +129,17 @@ def test_one_that_a_flow_names_stays(client, administrator, crm):
     factories.Dispatch.objects.filter(pk=run.pk).delete()
     client.post(reverse("connection_delete", args=[crm.pk]))
     assert not Credential.objects.exists()
+
+
+def test_an_export_holds_names_and_no_secret(client, administrator, crm):
+    call = {"id": "call", "type": "http", "config": {"url": "https://crm.example/", "connection": "CRM"}}
+    definition = {"format": 1, "name": "Uses it", "steps": [call]}
+    flow = factories.version(definition).workflow
+    token = {"Authorization": f"Bearer {make_token(administrator, 'test')[1]}"}
+    pages = [reverse("flow_export", args=[flow.pk]), reverse("flow_export", args=[flow.pk]) + "?version=7"]
+    program = [f"/api/v1/workflows/{flow.pk}/export", f"/api/v1/workflows/{flow.pk}/export?version=draft"]
+    for text in [client.get(one).content.decode() for one in pages] + [Client().get(one, headers=token).content.decode() for one in program]:
+        assert json.loads(text) == definition and SECRET not in text
 
 
 def test_a_webhooks_signing_secret_is_used_too(client, administrator):

@@ -209,6 +209,7 @@ def test_a_flow_that_was_exported_and_imported_is_the_same_to_the_letter(flow, c
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.fault(34)
 def test_of_two_edits_at_the_same_time_one_wins_and_the_other_is_told():
     flow = make_flow(Team.objects.create(name="Sales"), "Leads", user=get_user_model().objects.create_user("ines"))
     outcomes, together = [], threading.Barrier(6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -14,6 +15,7 @@ from django.urls import reverse
 
 from builder.logs import ScrubbedFormatter
 from runtime import tokens
+from runtime.clock import business_now
 from runtime.credentials import seal
 from runtime.jsonvalues import MIB
 from runtime.models import Credential, Dispatch, Run, Signal, Team, Trigger, Wait, Workflow
@@ -316,6 +318,28 @@ def test_a_connection_of_another_team_is_none_and_lets_nothing_in(hook):
     trigger = hook(signature={"kind": "github", "connection": "gh"})
     response = post(trigger, **github("s", "{}"))
     assert (response.status_code, response["Retry-After"]) == (503, "10")
+    assert no_run_was_started()
+
+
+def test_the_second_of_two_signatures_counts(hook):
+    trigger, body = hook(signature={"kind": "standard"}), '{"a":1}'
+    (secret,) = generated_secrets(trigger.token)
+    at = str(int(business_now().timestamp()))
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    good = base64.b64encode(hmac.digest(key, f"m1.{at}.{body}".encode(), hashlib.sha256)).decode()
+    told = {"webhook_id": "m1", "webhook_timestamp": at}
+    assert post(trigger, body, **told, webhook_signature="v1,AAAA").status_code == 401
+    assert post(trigger, body, **told, webhook_signature=f"v1,AAAA v1,{good}").status_code == 202
+
+
+@pytest.mark.parametrize("garbage", ["garbage", "", "=", "v1,", "t=,v1=", "t=99999999999999999999999,v1=00", "\u00e9", "A" * 5000])
+@pytest.mark.parametrize("kind", ["standard", "github", "stripe", "slack"])
+def test_a_signature_that_is_garbage_is_refused_whatever_its_kind(hook, team, kind, garbage):
+    seal(Credential(team=team, name="any", kind="signing"), {"secret": "s3cret"})
+    trigger = hook(signature={"kind": kind, "connection": "any"})
+    names = ("webhook_signature", "x_hub_signature_256", "stripe_signature", "x_slack_signature",
+             "webhook_timestamp", "x_slack_request_timestamp", "webhook_id")  # fmt: skip
+    assert post(trigger, **dict.fromkeys(names, garbage)).status_code == 401
     assert no_run_was_started()
 
 

@@ -40,3 +40,12 @@ def test_files_and_commands_of_the_readme_exist():
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"make (up|test|bench|chaos|lock)\b", README)):
         assert f"\n{target}" in makefile
+
+
+def test_every_bad_input_of_the_tests_readme_has_its_test():
+    table = (ROOT / "tests" / "README.md").read_text().partition("## Bad inputs")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and not line.startswith(("| **", "| input "))]
+    assert len(rows) > 55
+    for row in rows:
+        path, name = re.search(r"`([^`]+)::(test_\w+)` \|$", row).groups()
+        assert f"\ndef {name}(" in (ROOT / "tests" / path).read_text(), row

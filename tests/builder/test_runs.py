@@ -49,6 +49,7 @@ def titles(answer) -> list[str]:
 # The list
 
 
+@pytest.mark.fault(39)
 def test_the_list_is_newest_first_and_paged_by_key(client, operator, version, monkeypatch):
     monkeypatch.setattr(runlist, "PER_PAGE", 3)
     for number in range(8):
@@ -75,6 +76,7 @@ def test_states_are_told_apart_by_what_the_run_does_now(client, operator, versio
     assert "Queued" in client.get("/runs/?state=running").content.decode()
 
 
+@pytest.mark.fault(39)
 def test_counts_stop_counting(client, operator, version, monkeypatch):
     monkeypatch.setattr(runlist, "COUNT_TO", 2)
     for _ in range(4):

@@ -56,6 +56,7 @@ def test_before_anything_ran_every_step_is_there_and_none_has_begun():
     assert nodes["each[]/add"].level == 2
 
 
+@pytest.mark.fault(41)
 def test_the_taken_lane_needs_no_line_and_the_other_is_folded():
     nodes = shown(rows([result("hot", 4.81, 4.82, output={"branch": "yes"})]))
     assert "hot/yes/" not in nodes and nodes["hot/yes/meanwhile"].level == 2

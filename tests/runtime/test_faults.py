@@ -50,9 +50,14 @@ FAULTS = {
     31: "what is too large is final",
     32: "a cancel takes effect or does not",
     33: "retention touches nothing unfinished",
+    34: "of two edits at a time one wins, and the other is told whose",
+    35: "a large flow opens as a small one does",
     36: "looking at a link decides nothing",
     37: "links hang on no host and survive a new key",
     38: "a run can be ended by its number alone",
+    39: "the list of runs costs what it shows",
+    40: "what may not have run needs a default",
+    41: "the lane that was taken is there to see",
     42: "a retry runs again what it says, also inside a loop",
 }  # fmt: skip
 MARK = re.compile(r"pytest\.mark\.fault\(([\d, ]+)\)\n(?:@.*\n)*def test_", re.MULTILINE)

@@ -185,6 +185,25 @@ def test_a_mail_whose_worker_is_killed_goes_out_with_its_runs_next_owner(engine,
     assert len(smtp.taken) == 1
 
 
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def test_an_approvers_comment_is_text_in_a_mail(engine, smtp):
+    ask = {"id": "ok", "type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "Go?"}}
+    mail = {"id": "mail", "type": "email", "config": {
+        "to": ["ann@example.com"], "subject": "Dana says", "body": "She wrote: {{ steps.ok.output.comment }}"}}  # fmt: skip
+    run = engine.start(engine.publish([ask, mail]))
+    engine.worker(email=smtp.options)
+    engine.wait(run, "ok")
+    question = Approval.objects.get(run_id=run)
+    approvals.decide(question, "approve", comment=HOSTILE, recipient=question.recipients.first())
+    engine.ends(run)
+    [sent] = eventually(lambda: [one for one in smtp.taken if one["recipients"] == ["ann@example.com"]])
+    html = sent["message"].get_body(("html",)).get_content()
+    assert HOSTILE not in html and "&lt;img src=x onerror=alert(1)&gt;" in html
+    assert HOSTILE in sent["message"].get_body(("plain",)).get_content()
+
+
 SENDER = """
 import asyncio, django
 django.setup()
