@@ -147,7 +147,7 @@ def database(name: str, fallback: str) -> dict[str, Any]:
     if not found.get("dbname"):
         raise ImproperlyConfigured(f"{name} must look like postgresql://user:password@host:5432/database.")
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "runtime.postgresql",
         "NAME": found.pop("dbname"),
         "USER": found.pop("user", ""),
         "PASSWORD": found.pop("password", ""),

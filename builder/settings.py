@@ -118,6 +118,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "builder.proxies.TrustedProxies",
     "django.middleware.security.SecurityMiddleware",
+    "builder.machines.Straight",  # past what follows
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

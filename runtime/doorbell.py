@@ -1,13 +1,25 @@
 """NOTIFY as a hint that something became due. It is sent after the commit and never carries a promise: workers also poll.
 
-Payload: empty for "a run became due", or the id of a run whose owner should look at it.
+Payload: empty for "a run became due", `MORE` for "and perhaps more within `STANDS_SECONDS`", or the id of a run whose owner
+should look at it.
 """
 
 from __future__ import annotations
 
+import math
+import time
+
 from django.db import connection, transaction
 
 CHANNEL = "holdfast"
+MORE = "-1"
+STANDS_SECONDS = 0.005
+"""How long a process that starts run after run lets a bell stand for those that follow. Whoever hears such a bell looks once
+more when this is over."""
+BUSY_SECONDS = 0.05
+"""Bells that follow each other so closely are such bells."""
+
+_rung = _stands_until = -math.inf
 
 
 def ring_after_commit(run_id: int | None = None) -> None:
@@ -17,5 +29,14 @@ def ring_after_commit(run_id: int | None = None) -> None:
 
 
 def _ring(run_id: int | None) -> None:
+    global _rung, _stands_until
+    payload = "" if run_id is None else str(run_id)
+    if run_id is None:
+        now = time.monotonic()
+        if now < _stands_until:
+            return
+        if now - _rung < BUSY_SECONDS:
+            payload, _stands_until = MORE, now + STANDS_SECONDS
+        _rung = now
     with connection.cursor() as cursor:
-        cursor.execute("select pg_notify(%s, %s)", [CHANNEL, "" if run_id is None else str(run_id)])
+        cursor.execute("select pg_notify(%s, %s)", [CHANNEL, payload])

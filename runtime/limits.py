@@ -7,20 +7,16 @@ admitted so far would have been sent at the even rate. Nothing is held in a proc
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from ipaddress import IPv6Address, ip_address
+from typing import Any
 
 from django.db import connection
 
-COUNT = """
-insert into rate_limit as r (key, until) select %(key)s, clock_timestamp() + %(each)s::interval from {}
-on conflict (key) do update set until = greatest(r.until, clock_timestamp()) + %(each)s::interval
-    where greatest(r.until, clock_timestamp()) + %(each)s::interval <= clock_timestamp() + interval '1 minute'
-returning 0
-"""
 # A count that is lost with the server's power is no loss: as a transaction of its own it waits for no disk.
-ADMIT = COUNT.format("set_config('synchronous_commit', 'off', true)")
-ADMIT_WITHIN = COUNT.format("(select 1) one")
-LEFT = "select extract(epoch from until + %s::interval - clock_timestamp() - interval '1 minute') from rate_limit where key = %s"
+WAITING_FOR_NO_DISK = "set_config('synchronous_commit', 'off', true)"
+ADMIT = f"select holdfast_rate(%s, %s) from {WAITING_FOR_NO_DISK}"
+ADMIT_WITHIN = "select holdfast_rate(%s, %s)"
 FORGET = "delete from rate_limit where until < clock_timestamp()"
 FORGET_ONCE_IN = 1000
 
@@ -30,16 +26,21 @@ def admitted(key: str, per_minute: int) -> float:
     worth may come at once. A rate of 0 admits everything."""
     if not per_minute:
         return 0.0
-    each = f"{60 / per_minute:.9f} seconds"
     with connection.cursor() as cursor:
-        if not random.randrange(FORGET_ONCE_IN):
-            cursor.execute(FORGET)
-        cursor.execute(ADMIT_WITHIN if connection.in_atomic_block else ADMIT, {"key": key, "each": each})
-        if cursor.fetchone():
-            return 0.0
-        cursor.execute(LEFT, [each, key])
-        left = cursor.fetchone()
-    return max(0.001, float(left[0])) if left else 0.001
+        forget(cursor)
+        cursor.execute(ADMIT_WITHIN if connection.in_atomic_block else ADMIT, [key, each(per_minute)])
+        return cursor.fetchone()[0]
+
+
+def each(per_minute: int) -> timedelta | None:
+    """The even rate; None for 0, which admits everything."""
+    return timedelta(minutes=1) / per_minute if per_minute else None
+
+
+def forget(cursor: Any) -> None:
+    """Now and then, what counts no more."""
+    if not random.randrange(FORGET_ONCE_IN):
+        cursor.execute(FORGET)
 
 
 def caller(address: str) -> str:

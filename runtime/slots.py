@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
@@ -74,13 +75,13 @@ class Terms:
 
     def columns(self) -> dict[str, Any]:
         """As the statements that start runs name them."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 FREE = Terms()
 
 
-def terms(row: tuple[Any, ...] | None, workflow_id: int, input: dict[str, Any]) -> Terms:
+def terms(row: Sequence[Any] | None, workflow_id: int, input: dict[str, Any]) -> Terms:
     """The terms of a run with this input, by its flow's limits as `LIMIT` read them."""
     if row is None:
         return FREE

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from .clock import CLOCK_SQL
 from .database import connect
-from .doorbell import CHANNEL
+from .doorbell import CHANNEL, MORE, STANDS_SECONDS
 from .execution import Execution
 from .journal import Refused, StaleClaim
 
@@ -47,10 +47,15 @@ class Watching:
             await connection.execute(f"listen {CHANNEL}")
             self.worker.bell.set()
             async for notice in connection.notifies():
-                if notice.payload:
+                if notice.payload == MORE:
+                    asyncio.get_running_loop().call_later(STANDS_SECONDS, self._ring)
+                elif notice.payload:
                     await self._look_at(int(notice.payload))
-                self.worker.bell.set()
-                self.worker.admission.ring()
+                self._ring()
+
+    def _ring(self) -> None:
+        self.worker.bell.set()
+        self.worker.admission.ring()
 
     async def _look_at(self, run_id: int) -> None:
         for execution in list(self.worker.executions.values()):

@@ -25,9 +25,9 @@ from builder.bodies import BodyRefused, parse_body, parse_pairs, read_body
 from builder.replies import error, error_body, missed, too_many, try_later
 from runtime.clock import business_now
 from runtime.expressions import EvaluationError, compile
+from runtime.hooks import Hook, find
 from runtime.jsonvalues import BadJson, check_json
-from runtime.limits import admitted
-from runtime.models import Run, Trigger
+from runtime.models import Run
 from runtime.starts import IdempotencyConflict, Started, start
 from runtime.states import UNFINISHED, RunState
 from runtime.triggers.signatures import NotSigned, verify
@@ -66,63 +66,49 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _receive(request: HttpRequest, token: str) -> HttpResponse:
-    trigger = _find(token)
-    if trigger is None:
+    hook = find(token, settings.HOLDFAST_HOOKS_PER_MINUTE) if _TOKEN.fullmatch(token) else None
+    if hook is None:
         if request.method != "POST":  # as a webhook says that is there
             return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
         return missed(request, error(404, NOT_HERE))
-    methods = trigger.config.get("methods") or ["POST"]
+    methods = hook.config.get("methods") or ["POST"]
     if request.method not in methods:
         words = f"Send a {' or '.join(methods)} request to this address."
         return error(405, words, headers={"Allow": ", ".join(methods)})
-    if wait := admitted(f"hook:{trigger.pk}", settings.HOLDFAST_HOOKS_PER_MINUTE):
-        return too_many(f"This webhook takes {settings.HOLDFAST_HOOKS_PER_MINUTE:,} requests a minute. Send it again.", wait)
-    if not _comes_from(request, trigger.config.get("allowed") or ()):
+    if hook.later:
+        return too_many(f"This webhook takes {settings.HOLDFAST_HOOKS_PER_MINUTE:,} requests a minute. Send it again.", hook.later)
+    if not _comes_from(request, hook.config.get("allowed") or ()):
         return missed(request, error(403, "Requests from this address are not taken."))
     body = read_body(request) if request.method not in ("GET", "DELETE") or request.headers.get("Content-Length", "0") != "0" else b""
     headers = {name.lower(): value for name, value in request.headers.items()}
-    headers = _check_signature(trigger, headers, body)
-    if trigger.workflow.paused:
+    headers = _check_signature(hook, headers, body)
+    if hook.paused:
         return try_later("This flow is paused. Send it again later.", 60)
-    event = event_of(request, trigger.config, headers, body)
+    event = event_of(request, hook.config, headers, body)
     try:
-        wanted = _wanted(trigger, event)
+        wanted = _wanted(hook, event)
     except EvaluationError as problem:
-        return error(400, f"The webhook cannot tell whether it wants this: {problem}", [_problem(trigger, str(problem), "only")])
+        return error(400, f"The webhook cannot tell whether it wants this: {problem}", [_problem(hook, str(problem), "only")])
     try:
-        key, input_hash = _key(trigger, event, headers, body)
+        key, input_hash = _key(hook, event, headers, body)
     except EvaluationError as problem:
-        return error(400, f"The webhook cannot tell which event this is: {problem}", [_problem(trigger, str(problem))])
+        return error(400, f"The webhook cannot tell which event this is: {problem}", [_problem(hook, str(problem))])
     if not wanted:
         return JsonResponse({"run": None, "message": "This webhook starts nothing for such a request."})
-    started = start(
-        trigger.workflow.live_version, trigger_key=trigger.key, input=event, idempotency_key=key, input_hash=input_hash
-    )
-    if trigger.config.get("respond") == "at_end" and not started.dropped:
-        return _at_end(started, int(trigger.config.get("respond_within") or 30))
+    started = start(hook.live, trigger_key=hook.key, input=event, idempotency_key=key, input_hash=input_hash)
+    if hook.config.get("respond") == "at_end" and not started.dropped:
+        return _at_end(started, int(hook.config.get("respond_within") or 30))
     return _answer(started)
 
 
-def _find(token: str) -> Trigger | None:
-    """The webhook, if it takes requests. Disabled, deleted, unpublished and unknown look the same from outside."""
-    if not _TOKEN.fullmatch(token):
-        return None
-    return (
-        Trigger.objects.select_related("workflow__live_version")
-        .filter(token=token, type="webhook", enabled=True)
-        .filter(workflow__deleted_at=None, workflow__live_version__isnull=False)
-        .first()
-    )
-
-
-def _check_signature(trigger: Trigger, headers: dict[str, str], body: bytes) -> dict[str, str]:
+def _check_signature(hook: Hook, headers: dict[str, str], body: bytes) -> dict[str, str]:
     """The headers that may be kept: without one that is the secret itself."""
-    kind = (trigger.config.get("signature") or {}).get("kind", "none")
+    kind = (hook.config.get("signature") or {}).get("kind", "none")
     if kind in SHOWN:
-        secret = check_shown(trigger, headers)
+        secret = check_shown(hook, headers)
         return {name: text for name, text in headers.items() if name != secret}
     if kind != "none":
-        verify(kind, signing_secrets(trigger), headers, body, business_now())
+        verify(kind, signing_secrets(hook), headers, body, business_now())
     return headers
 
 
@@ -135,8 +121,8 @@ def _comes_from(request: HttpRequest, allowed: Iterable[str]) -> bool:
     return not networks or any(address in network for network in networks)
 
 
-def _wanted(trigger: Trigger, event: dict[str, Any]) -> bool:
-    source = trigger.config.get("only")
+def _wanted(hook: Hook, event: dict[str, Any]) -> bool:
+    source = hook.config.get("only")
     return not source or compile(source).evaluate({**event, "trigger": event}) is True
 
 
@@ -173,10 +159,10 @@ def event_of(request: HttpRequest, config: dict[str, Any], headers: dict[str, st
     return {"body": value, "headers": kept, "query": query, "method": request.method}
 
 
-def _key(trigger: Trigger, event: dict[str, Any], headers: dict[str, str], body: bytes) -> tuple[str | None, str]:
+def _key(hook: Hook, event: dict[str, Any], headers: dict[str, str], body: bytes) -> tuple[str | None, str]:
     """(idempotency key, input hash). The workflow's own rule comes first; for null, and without a rule, the sender's
     Idempotency-Key holds, which must not come again with another body. The two can never be taken for each other."""
-    if source := trigger.config.get("dedupe"):
+    if source := hook.config.get("dedupe"):
         value = compile(source).evaluate({**event, "trigger": event})
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -194,8 +180,8 @@ def _bounded(kind: str, text: str) -> str:
     )
 
 
-def _problem(trigger: Trigger, message: str, field: str = "dedupe") -> dict[str, str]:
-    return {"step": trigger.key, "field": f"config.{field}", "message": message}
+def _problem(hook: Hook, message: str, field: str = "dedupe") -> dict[str, str]:
+    return {"step": hook.key, "field": f"config.{field}", "message": message}
 
 
 def _answer(started: Started) -> HttpResponse:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.credentials import CannotOpen, open_row
-from runtime.models import Credential, Trigger
+from runtime.hooks import Hook
+from runtime.models import Credential
 
 from .signatures import NotSigned, generated_secrets
 from .webhook import SHOWN
@@ -18,11 +19,11 @@ class SecretUnavailable(Exception):
     """The connection is gone or cannot be opened. Nothing can be checked, so nothing may be let in."""
 
 
-def check_shown(trigger: Trigger, headers: Mapping[str, str]) -> str:
-    """Raise NotSigned unless the request shows the secret of the trigger's connection. Returns the name of the header that
+def check_shown(hook: Hook, headers: Mapping[str, str]) -> str:
+    """Raise NotSigned unless the request shows the secret of the webhook's connection. Returns the name of the header that
     holds it, which must not be kept."""
-    signature = trigger.config["signature"]
-    row = Credential.objects.filter(team_id=trigger.workflow.team_id, name=signature.get("connection", "")).first()
+    signature = hook.config["signature"]
+    row = Credential.objects.filter(team_id=hook.team_id, name=signature.get("connection", "")).first()
     if row is None or row.kind != signature["kind"]:
         raise SecretUnavailable("The connection that the webhook names is gone, or of another kind.")
     try:
@@ -56,15 +57,15 @@ def _header(row: Credential) -> str:
     return "authorization" if row.kind == "basic" else str(row.config.get("header") or "X-API-Key").lower()
 
 
-def signing_secrets(trigger: Trigger) -> list[str]:
+def signing_secrets(hook: Hook) -> list[str]:
     """All secrets that a signature may be made with. Raises SecretUnavailable.
 
     Every secret of the connection counts, so that the old one goes on working while a new one is brought in.
     """
-    name = (trigger.config.get("signature") or {}).get("connection", "")
+    name = (hook.config.get("signature") or {}).get("connection", "")
     if not name:
-        return generated_secrets(trigger.token)
-    row = Credential.objects.filter(team_id=trigger.workflow.team_id, name=name).first()
+        return generated_secrets(hook.token)
+    row = Credential.objects.filter(team_id=hook.team_id, name=name).first()
     if row is None:
         raise SecretUnavailable(f"There is no connection “{name}”.")
     try:

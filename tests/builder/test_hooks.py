@@ -531,3 +531,24 @@ def test_an_answer_that_would_take_too_long_is_the_runs_number(hook):
     trigger = hook(respond="at_end", respond_within=1)
     answer = post(trigger)
     assert answer.status_code == 202 and answer.json()["run"] == Run.objects.get().pk
+
+
+# What a request costs, and what it does not go without
+
+
+def test_a_request_takes_two_statements(hook, django_assert_num_queries, monkeypatch):
+    """The webhook with all that belongs to it, and the run; the bell is rung after the commit."""
+    monkeypatch.setattr("runtime.limits.FORGET_ONCE_IN", 10**9)
+    trigger = hook()
+    with django_assert_num_queries(2):
+        assert post(trigger).status_code == 202
+
+
+def test_what_machines_are_answered_is_as_guarded_as_a_page_and_knows_no_session(hook, waiting_run):
+    page = Client().get("/login/")
+    for answer in (post(hook()), post("no-such-token-anywhere"), Client().post("/callbacks/1/wrong/step/")):
+        for header in ("X-Frame-Options", "X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"):
+            assert answer[header] == page[header]
+        assert "default-src 'none'" in answer["Content-Security-Policy"] and answer["Cache-Control"] == "no-store"
+        assert not answer.cookies and "Vary" not in answer
+    assert Client(headers={"Host": "elsewhere.example"}).post("/hooks/no-such-token-anywhere/").status_code == 400

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.db import connections
 
 from runtime.jsonvalues import MIB
 from runtime.models import Dispatch, Run, Team, Trigger, Workflow
@@ -82,6 +83,7 @@ def test_real_connections(trigger, database_url):
         chunked_bodies_are_read_and_bounded(port, trigger)
         compressed_bodies_are_not_unpacked(port, trigger)
         odd_headers_get_an_answer_and_start_nothing(port, trigger)
+        connections_that_the_database_has_ended_are_made_anew(port, trigger, database_url)
         while_runs_cannot_be_written_the_sender_is_asked_to_come_again(port, trigger, database_url)
 
 
@@ -135,6 +137,19 @@ def odd_headers_get_an_answer_and_start_nothing(port: int, trigger: Trigger) -> 
         lines = [f"POST /hooks/{trigger.token}/ HTTP/1.1", "Host: localhost", "Connection: close", header]
         assert exchange(port, "\r\n".join(lines).encode() + b"\r\n\r\n{}", end=True)[0] == 400
     assert Run.objects.count() == before
+
+
+def connections_that_the_database_has_ended_are_made_anew(port: int, trigger: Trigger, url: str) -> None:
+    def post_many() -> list[int]:
+        with ThreadPoolExecutor(16) as pool:
+            return [status for status, *_ in pool.map(lambda _: exchange(port, request(trigger, b"{}")), range(40))]
+
+    with psycopg.connect(url, autocommit=True) as owner:
+        assert post_many() == [202] * 40, "every thread of the server has a connection, just used"
+        others = "application_name = '' and datname = current_database() and pid <> all(array[pg_backend_pid(), %s])"
+        ours = connections["default"].connection.info.backend_pid
+        ended = owner.execute(f"select pg_terminate_backend(pid, 60000) from pg_stat_activity where {others}", [ours]).fetchall()
+    assert len(ended) > 1 and post_many() == [202] * 40
 
 
 def while_runs_cannot_be_written_the_sender_is_asked_to_come_again(port: int, trigger: Trigger, url: str) -> None:

@@ -139,30 +139,24 @@ def test_a_start_with_the_key_of_a_run_that_is_just_going_gives_that_run_or_a_ne
         assert other.created != one.created and Run.objects.filter(pk=other.run_id, state="open").exists()
 
 
-def test_a_key_whose_run_goes_between_two_looks_is_free_again(engine, database_url):
+def test_a_key_whose_run_goes_between_two_looks_is_free_again(engine):
+    """The insert makes nothing, as beside a run with that key, and the look for that run finds none. Both are of one statement, and
+    nobody comes between them at will: a trigger refuses the first insert in the other run's place."""
     version = engine.publish([{"id": "x", "type": "probe"}])
-    with (
-        psycopg.connect(database_url) as other,
-        psycopg.connect(database_url) as deleter,
-        psycopg.connect(database_url, autocommit=True) as sees,
-        ThreadPoolExecutor(2) as thread,
-    ):
-        waiting = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like %s"
-        other.execute(
-            """insert into run (workflow_id, version_id, trigger_key, idempotency_key, input_hash, input, state, title, test,
-                                created_at, ended_at) values (%s, %s, 'api', 'k', '', '{}', 'failed', '', false, now(), now())""",
-            [version.workflow_id, version.pk],
-        )
-        key = {"trigger_key": "api", "input": {}, "idempotency_key": "k"}
-        starting = thread.submit(lambda: at_once(lambda: start(version, **key))[0])
-        eventually(lambda: sees.execute(waiting, ["%insert into run%"]).fetchone())
-        locking = thread.submit(deleter.execute, "lock table run in access exclusive mode")
-        eventually(lambda: sees.execute(waiting, ["lock table%"]).fetchone())
-        other.commit()
-        locking.result()
-        deleter.execute("delete from run where idempotency_key = 'k'")
-        deleter.commit()
-        started = starting.result()
+    engine.sql("""
+        create table refused (run int);
+        create function refuse_once() returns trigger language plpgsql as $$
+        begin
+            if exists (select from refused) then return new; end if;
+            insert into refused values (1);
+            return null;
+        end $$;
+        create trigger refuse_once before insert on run for each row execute function refuse_once()""")
+    try:
+        started = start(version, trigger_key="api", input={}, idempotency_key="k")
+        assert engine.sql("select count(*) from refused") == [(1,)]
+    finally:
+        engine.sql("drop trigger refuse_once on run; drop function refuse_once(); drop table refused")
     assert started.created and Run.objects.get().pk == started.run_id
 
 
