@@ -131,4 +131,4 @@ def _remember(key: tuple[Any, ...], drawn: Drawing) -> Drawing:
 def problems_of(definition: dict[str, Any], samples: Samples, connections: Collection[str]) -> list[Problem]:
     """Structure first, then references and connections, each in the order of the page; blocking ones before warnings."""
     found = [*check(definition), *dataflow.problems(definition, samples), *missing_connections(definition, connections)]
-    return [with_fix(problem, definition) for problem in sorted(found, key=lambda problem: problem.warning)]
+    return [with_fix(problem, definition, samples) for problem in sorted(found, key=lambda problem: problem.warning)]

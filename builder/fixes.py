@@ -9,15 +9,25 @@ from runtime.definition import Problem, find
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
+from .dataflow import Samples, put_right
+from .dataflow.available import NO_SAMPLES
+from .dataflow.habits import readable
 from .editing.places import label_of
 from .editing.triggers import trigger_label
 from .fields import config_field
+from .texts import texts
+
+LONGEST_LABEL = 48
+UNREADABLE = "(column "
+"""In the words of every problem that is a text's own spelling."""
 
 Fix = dict[str, Any]
 
 
-def with_fix(problem: Problem, definition: dict[str, Any]) -> Problem:
+def with_fix(problem: Problem, definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> Problem:
     """With `fix` as `{"label", "operation"}` where there is one. A reference that is written wrongly brings its own."""
+    if not problem.fix and UNREADABLE in problem.message:
+        problem = replace(problem, fix=_respelled(problem, definition, samples))
     if problem.fix:
         written = {name: problem.fix[name] for name in ("old", "new")}
         operation = {"op": "repair", "owner": problem.step, "field": problem.field, **written}
@@ -25,6 +35,21 @@ def with_fix(problem: Problem, definition: dict[str, Any]) -> Problem:
     step = find(definition, problem.step)
     fix = _of_step(problem, step) if step else _of_trigger(problem, definition)
     return replace(problem, fix=fix) if fix else problem
+
+
+def _respelled(problem: Problem, definition: dict[str, Any], samples: Samples) -> Fix | None:
+    """For a text that is no expression, but would be one as other products spell it."""
+    for text in texts(definition):
+        inside = text.field == problem.field or text.field.startswith(f"{problem.field}.")
+        if text.owner == problem.step and inside and not readable(text.source, text.kind):
+            new = put_right(definition, text, samples)
+            return {"old": text.source, "new": new, "label": use_label(new)} if new else None
+    return None
+
+
+def use_label(new: str) -> str:
+    """For the button that puts a text in the place of another."""
+    return f"Use {new}" if len(new) <= LONGEST_LABEL else "Write it so that it can be read"
 
 
 def _of_step(problem: Problem, step: dict[str, Any]) -> Fix | None:

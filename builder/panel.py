@@ -245,7 +245,7 @@ def _counted(panel: Panel, problems: list[Problem]) -> Panel:
     in_safety = [problem for problem in problems if any(lies_in(problem.field, name) for name in SAFETY_FIELDS)]
     in_setup = [problem for problem in problems if problem not in in_safety]
     blocking = [problem for problem in in_setup if not problem.warning]
-    parts = [one.name + ("+" if one.more else "") for one in panel.fields] + [
+    parts = [f"{one.name}{'+' if one.more else ''}={one.title}" for one in panel.fields] + [
         f"{lane.id}{lane.index}" for lane in panel.lanes
     ]
     values = {

@@ -5,6 +5,7 @@ References are found and renamed through here, so that both see the same texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -41,6 +42,19 @@ def rewritten(definition: dict[str, Any], change: Callable[[Text], str]) -> dict
     for slot in list(_slots(result)):
         slot.holder[slot.key] = change(slot.text)
     return result
+
+
+_STRING = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL)
+_PART = re.compile(r"(?<=\{\{)(.*?)(?=\}\})", re.DOTALL)
+
+
+def in_code(source: str, kind: str, change: Callable[[str], str], *, quoted: bool = False) -> str:
+    """The text with its code changed: of a template what stands in `{{ }}`, and no texts in quotes unless `quoted` says so."""
+    if kind == "template":
+        return _PART.sub(lambda part: in_code(part[0], "expression", change, quoted=quoted), source)
+    if quoted:
+        return change(source)
+    return "".join(change(piece) if index % 2 == 0 else piece for index, piece in enumerate(_STRING.split(source)))
 
 
 class _Slot(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dataflow import Shape, Source
-from .dataflow.problems import written
+from .dataflow.paths import written
 from .dataflow.shapes import MISSING
 
 DEEPEST, MOST, LONGEST = 6, 60, 60

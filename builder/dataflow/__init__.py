@@ -4,8 +4,8 @@ Structure is checked by `runtime.definition`; here it is taken as sound, and wha
 """
 
 from .available import Source, available_at, names_at, request_of
-from .problems import problems
+from .problems import problems, put_right
 from .samples import Samples
 from .shapes import Shape
 
-__all__ = ["Samples", "Shape", "Source", "available_at", "names_at", "problems", "request_of"]
+__all__ = ["Samples", "Shape", "Source", "available_at", "names_at", "problems", "put_right", "request_of"]

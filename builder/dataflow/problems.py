@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,14 +10,16 @@ from runtime.definition import Problem, walk
 from runtime.expressions import SyntaxProblem, compile, compile_template, suggest
 
 from ..editing.places import label_of
+from ..editing.repair import replaced
 from ..forms.conditions import decompose
 from ..texts import Text, texts
 from .available import NO_SAMPLES, trigger_name
+from .habits import ITEM, OUTPUTS, Meant, meant, of_trigger, respelled
+from .paths import Path, written
 from .samples import Samples, output_shapes, trigger_shape
-from .scope import AT_END, SEES_ITS_LOOP, Places, Reach, Seen, lane_label
+from .scope import AT_END, SEES_ITS_LOOP, USABLE, Places, Reach, Seen, lane_label
 from .shapes import ANY, Shape
 
-Path = Sequence[str | int]
 ROOTS = ("trigger", "steps", "loop", "run", "workflow", "callbacks")
 ABOUT = {"run": ("id", "started_at", "test"), "workflow": ("name", "version"), "loop": ("item", "index")}
 OWN_NAMES = {
@@ -30,16 +32,28 @@ OWN_NAMES = {
     "on_interrupted.check.output": ("response",),
 }
 """Fields whose expressions see other names than the workflow's, or more."""
+LENGTHS = ("length", "size", "count")
+GIVES_NOTHING = ("condition", "parallel", "stop")
 RULES_OF_REQUESTS = ("config.dedupe", "config.only")
 """A webhook's own rules: they see the request, and not the run that it begins."""
 
 
 def problems(definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> list[Problem]:
     """All of them, in the order of the page. A warning may turn out well; the others cannot."""
-    checker = Checker(
-        definition, Places.of(definition), trigger_shape(definition, samples), output_shapes(definition, samples)
-    )
+    checker = Checker.of(definition, samples)
     return [problem for text in texts(definition) for problem in checker.problems(text)]
+
+
+def put_right(definition: dict[str, Any], text: Text, samples: Samples = NO_SAMPLES) -> str | None:
+    """What a text that cannot be read was meant to be, spelled and named as here; None where nobody can tell."""
+    source = respelled(definition, text)
+    if source is None:
+        return None
+    text = replace(text, source=source)
+    for problem in list(Checker.of(definition, samples).problems(text)):
+        if problem.fix and not problem.warning:
+            text = replace(text, source=replaced(text, problem.fix["old"], problem.fix["new"]))
+    return text.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,11 @@ class Checker:
     places: Places
     trigger: Shape
     outputs: dict[str, Shape]
+
+    @classmethod
+    def of(cls, definition: dict[str, Any], samples: Samples) -> Checker:
+        shapes = trigger_shape(definition, samples), output_shapes(definition, samples)
+        return cls(definition, Places.of(definition), *shapes)
 
     def problems(self, text: Text) -> Iterator[Problem]:
         if text.field in RULES_OF_REQUESTS or "{{" not in text.source and text.kind == "template":
@@ -77,6 +96,8 @@ class Checker:
             case "callbacks":
                 callbacks = [key for key in self.places.ways if self.type_of(key) == "callback"]
                 return self.one_of(text, [root], rest, callbacks)
+        if habit := meant(self, text, path, OWN_NAMES.get(text.field, ())):
+            return _meant(text, habit)
         guess = suggest(root, ROOTS)
         return _problem(text, f"There is no name “{root}”.", _instead([root], [guess] if guess else None))
 
@@ -86,15 +107,19 @@ class Checker:
         target = str(rest[0])
         step = self.places.step(target)
         if step is None:
-            usable = [key for key in self.places.ways if self.seen(text, key).reach in (Reach.SURE, Reach.MAYBE)]
+            usable = [key for key in self.places.ways if self.usable(text, key)]
             guess = suggest(target, usable)
             fix = _instead(["steps", target], ["steps", guess] if guess else None)
             return _problem(text, f"There is no step “{target}”.", fix)
+        if step in self.loops(text) and (item := next((at for at, part in enumerate(rest) if at and part in ITEM), 0)):
+            words = "The loop gives its output at its end. Inside it, its item is loop.item."
+            return _meant(text, Meant(words, written(["steps", *rest[: item + 1]]), "loop.item"))
         if problem := self.order(text, step, self.seen(text, target), guarded):
             return replace(problem, fix=_or_else(target, rest[1:])) if problem.warning else problem
         if len(rest) > 1 and rest[1] != "output":
-            fix = _instead(["steps", target, rest[1]], ["steps", target, "output", rest[1]])
-            return _problem(text, f"Read what “{label_of(step)}” gives from its output.", fix)
+            new = ["steps", target, "output", *(() if rest[1] in OUTPUTS else rest[1:2])]
+            fix = {**_use(["steps", target, rest[1]], new), "label": f"Use {'.'.join(map(str, new[2:]))}"}
+            return _problem(text, f"What “{label_of(step)}” gives stands in its output: {written(new)}.", fix)
         return self.known(text, ["steps", target, "output"], self.outputs[target], rest[2:], label_of(step), guarded)
 
     def order(self, text: Text, step: dict[str, Any], seen: Seen, guarded: bool) -> Problem | None:
@@ -130,11 +155,17 @@ class Checker:
     def known(self, text: Text, base: list[str], shape: Shape, rest: Path, name: str, guarded: bool) -> Problem | None:
         """Whether a declared or sampled value has this field. A sample only warns: the next value may have it."""
         inner, followed = shape.at(rest)
+        if followed < len(rest) and inner.type in ("list", "text") and rest[followed] in LENGTHS:
+            whole, long = written([*base, *rest[:followed]]), written([*base, *rest[: followed + 1]])
+            return _meant(text, Meant(f"How many there are is size({whole}).", long, f"size({whole})"))
         if followed == len(rest) or inner.type not in ("group",) or not isinstance(rest[followed], str) or guarded:
             return None
         if not inner.closed and not inner.fields:
             return None
         missing, way = rest[followed], [*base, *rest[:followed]]
+        if base == ["trigger"] and not followed and (new := of_trigger(self.trigger, rest)):
+            words = f"{name} has no “{missing}”: what was sent stands in its body, {written(['trigger', *new])}."
+            return _meant(text, Meant(words, written(["trigger", *rest]), written(["trigger", *new])))
         guess = suggest(missing, inner.fields)
         if guess is None and len(inner.fields) == 1:
             guess = next(iter(inner.fields))
@@ -144,12 +175,15 @@ class Checker:
         )
 
     def loop(self, text: Text, rest: Path, guarded: bool) -> Problem | None:
-        around = self.places.loops(text.owner, inside=text.field in SEES_ITS_LOOP)
+        around = self.loops(text)
         if not around:
             return _problem(text, "There is no loop around this step.")
         if len(rest) > 1 and rest[0] == "item":
             return self.known(text, ["loop", "item"], self.item(around[-1]), rest[1:], "The item", guarded)
         if "while" not in (around[-1].get("config") or {}):
+            if rest and (rest[0] in ITEM | {"value"} or self.item(around[-1]).at(rest[:1])[1]) and rest[0] not in ABOUT["loop"]:
+                new = ["loop", "item", *(() if rest[0] in ITEM | {"value"} else rest[:1])]
+                return _meant(text, Meant(f"“loop” has no “{rest[0]}”: it is {written(new)}.", written(["loop", rest[0]]), written(new)))
             return self.one_of(text, ["loop"], rest, ABOUT["loop"])
         if len(rest) > 1 and rest[0] == "last":
             inside = [step["id"] for step in walk(around[-1].get("steps") or [])]
@@ -184,6 +218,26 @@ class Checker:
         fix = _instead([*base, rest[0]], [*base, guess] if guess else None)
         return _problem(text, f"“{base[0]}” has no “{rest[0]}”.", fix)
 
+    def loops(self, text: Text) -> list[dict[str, Any]]:
+        """Those around the place of a text, outermost first."""
+        return self.places.loops(text.owner, inside=text.field in SEES_ITS_LOOP)
+
+    def usable(self, text: Text, target: str) -> bool:
+        return self.seen(text, target).reach in USABLE
+
+    def before(self, text: Text) -> Iterator[tuple[str, Shape]]:
+        """Where the data of a place may come from, nearest first: (what to write, what it looks like)."""
+        if around := self.loops(text):
+            yield "loop.item", self.item(around[-1])
+        for target in reversed(self.places.ways):
+            if self.seen(text, target).reach is Reach.SURE and self.type_of(target) not in GIVES_NOTHING:
+                output = self.outputs[target]
+                yield f"steps.{target}.output", output
+                if "body" in output.fields:
+                    yield f"steps.{target}.output.body", output.fields["body"]
+        if "body" in self.trigger.fields:
+            yield "trigger.body", self.trigger.fields["body"]
+
     def seen(self, text: Text, target: str) -> Seen:
         if not text.owner or text.owner not in self.places.ways:
             return Seen(Reach.LATER)
@@ -208,7 +262,16 @@ def _instead(old: Path, new: Path | None) -> dict[str, Any] | None:
     """`{"old", "new"}`: how the reference is written now, and how it would be right; `label` is for the button."""
     if new is None:
         return None
-    return {"old": written(old), "new": written(new), "label": f"Use {new[-1]}", "guess": str(new[-1])}
+    return {**_use(old, new), "label": f"Use {new[-1]}", "guess": str(new[-1])}
+
+
+def _use(old: Path, new: Path) -> dict[str, Any]:
+    return {"old": written(old), "new": written(new), "label": f"Use {written(new)}"}
+
+
+def _meant(text: Text, habit: Meant) -> Problem:
+    fix = {"old": habit.old, "new": habit.new, "label": f"Use {habit.new}"} if habit.new else None
+    return _problem(text, habit.message, fix)
 
 
 def _or_else(target: str, rest: Path) -> dict[str, Any]:
@@ -217,16 +280,7 @@ def _or_else(target: str, rest: Path) -> dict[str, Any]:
     return {"old": written(["steps", target, *rest]), "new": new, "label": "Else use nothing"}
 
 
-def written(path: Path) -> str:
-    """A path as an expression writes it: `steps.a.output["first name"][0]`."""
-    text = str(path[0])
-    for part in path[1:]:
-        plain = isinstance(part, str) and part.isidentifier()
-        text += f".{part}" if plain else f'["{part}"]' if isinstance(part, str) else f"[{part}]"
-    return text
-
-
 def _problem(text: Text, message: str, fix: dict[str, Any] | None = None, *, warning: bool = False) -> Problem:
-    if fix:
+    if fix and "guess" in fix:
         message += f" Did you mean “{fix['guess']}”?"
     return Problem(text.owner, text.field, message, warning, fix)

@@ -27,9 +27,17 @@ class Either:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    title: str
+    help: str
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """`first` in this order, the rest under More options; `hidden` fields are edited elsewhere. `when` says for which
-    configs a field is shown, `beside` which fields share a line with the one before."""
+    configs a field is shown, `beside` which fields share a line with the one before, `under` below which other field one
+    stands whenever it is shown, `said` what a config makes of a field's words."""
 
     first: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -37,11 +45,48 @@ class Layout:
     when: Mapping[str, Callable[[Config], bool]] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
+    under: Mapping[str, str] = field(default_factory=dict)
+    said: Callable[[Config], Mapping[str, Said]] = lambda config: {}
 
 
 def _task(*names: str) -> Callable[[Config], bool]:
     return lambda config: config.get("task", "extract") in names
 
+
+PAGES: dict[str, dict[str, Said]] = {
+    "next_link": {
+        "page_next": Said(
+            "Address of the next page",
+            "An expression that sees response (its status, headers and body): response.body.links.next, or response.body.?next where "
+            "the last page leaves it out. When empty, the answer's Link header says it. Without an address it ends.",
+            "response.body.links.next",
+        ),
+    },
+    "cursor": {
+        "page_next": Said(
+            "The next cursor",
+            "An expression that sees response (its status, headers and body): response.body.meta.cursor, or response.body.?cursor where "
+            "the last page leaves it out. When empty, response.body.next_cursor. Without a cursor it ends.",
+            "response.body.next_cursor",
+        ),
+        "page_param": Said("Send the cursor as", "The name in the query of the next call: cursor gives ?cursor=…", "cursor"),
+    },
+    "page": {
+        "page_param": Said(
+            "Send the page number as",
+            "The name in the query: page gives ?page=2, ?page=3 and so on after the first call. A page without items ends it.",
+            "page",
+        ),
+    },
+    "offset": {
+        "page_param": Said(
+            "Send the offset as",
+            "The name in the query: offset gives ?offset=50, ?offset=100 where each page has 50 items. A page without items ends it.",
+            "offset",
+        ),
+    },
+}
+"""What leads from page to page, in the words of each way."""
 
 LAYOUTS: dict[str, Layout] = {
     "ai": Layout(
@@ -58,6 +103,8 @@ LAYOUTS: dict[str, Layout] = {
             "page_param": lambda config: config.get("pages") in ("cursor", "page", "offset"),
             "most_pages": lambda config: _paged(config),
         },
+        under={name: "pages" for name in ("page_items", "page_next", "page_param", "most_pages")},
+        said=lambda config: PAGES.get(str(config.get("pages")), {}),
         hidden=("idempotency_header",),
         beside={"method": "narrow", "url": "wide"},
         titles={"json": "Body"},

@@ -37,11 +37,11 @@ def setup_fields(type_: str, model: type[BaseModel], config: Mapping[str, Any], 
     """The fields of a config, arranged; those that the config's other values make pointless are left out."""
     specs = dict(specs_of(model))
     layout = layout_of(type_, list(specs.items()))
-    order = [*layout.first, *(name for name in specs if name not in layout.first)]
+    order = [*layout.first, *(name for name in specs if name not in layout.first and name not in layout.under)]
     found = []
-    for name in order:
+    for name in (one for top in order for one in (top, *(low for low, high in layout.under.items() if high == top))):
         if name in specs and name not in layout.hidden and _wanted(name, layout, config):
-            found.append(_shown(name, specs[name], layout, config, offer))
+            found.append(_shown(name, specs, layout, config, offer))
     return found
 
 
@@ -51,15 +51,23 @@ def _wanted(name: str, layout: Layout, config: Mapping[str, Any]) -> bool:
     return layout.when[name](config) if name in layout.when else True
 
 
-def _shown(name: str, spec: ConfigField, layout: Layout, config: Mapping[str, Any], offer: Offer) -> Shown:
-    value = value_at(config, name)
-    shown = show(f"config.{name}", spec, value, offer)
+def _shown(
+    name: str, specs: Mapping[str, ConfigField], layout: Layout, config: Mapping[str, Any], offer: Offer
+) -> Shown:
+    shown = show(f"config.{name}", specs[name], value_at(config, name), offer)
+    said = layout.said(config).get(name)
     return replace(
         shown,
-        title=layout.titles.get(name, shown.title),
-        more=name not in layout.first and value in (None, "", spec.default),
+        title=said.title if said else layout.titles.get(name, shown.title),
+        help=said.help if said else shown.help,
+        example=said.example if said else shown.example,
+        more=name not in layout.first and _is_usual(layout.under.get(name, name), specs, config),
         width=layout.beside.get(name, ""),
     )
+
+
+def _is_usual(name: str, specs: Mapping[str, ConfigField], config: Mapping[str, Any]) -> bool:
+    return value_at(config, name) in (None, "", specs[name].default)
 
 
 def show(name: str, spec: ConfigField, value: Any, offer: Offer = Offer()) -> Shown:  # noqa: B008

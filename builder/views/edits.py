@@ -18,15 +18,19 @@ from .. import drafts
 from ..access import get_workflow, workflows_for
 from ..board import Board
 from ..curl import is_curl
+from ..dataflow import put_right
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
 from ..drawing import patches
 from ..editing import EditError, apply
 from ..fieldedits import field_operation
+from ..fixes import UNREADABLE, use_label
 from ..forms.base import FieldError
+from ..forms.widgets.expression import unbraced
 from ..models import Draft
 from ..panel import panel_for
 from ..samples import pins_follow
+from ..texts import Text
 from .canvas import page_context
 
 Operation = dict[str, Any]
@@ -175,12 +179,18 @@ def _changed(
 
 
 def _field_refused(request: HttpRequest, board: Board, wrong: FieldError) -> HttpResponse:
-    """What was typed is no value: it stays in the field, unsaved, with the reason beside it."""
-    context = {"name": request.POST.get("field", ""), "message": str(wrong), "row": wrong.row}
-    response = render(request, "canvas/field_refused.html", context)
-    return trigger_client_event(
-        response, "draft:refused", {"field": context["name"], "message": str(wrong), "row": wrong.row}
-    )
+    """What was typed is no value: it stays in the field, unsaved, with the reason beside it; `put` is what would be one."""
+    detail = {"field": request.POST.get("field", ""), "message": str(wrong), "row": wrong.row}
+    if UNREADABLE in str(wrong) and (new := _put_right(request.POST, board)):
+        detail |= {"put": new, "label": use_label(new)}
+    return trigger_client_event(HttpResponse(), "draft:refused", detail)
+
+
+def _put_right(post: QueryDict, board: Board) -> str | None:
+    """For an expression in a field of its own, or one beside its rules."""
+    typed = post.get("expression") if post.get("mode") == "expression" else post.get("value")
+    text = Text(post.get("owner", ""), post.get("field", ""), unbraced(typed or ""), "expression")
+    return put_right(board.definition, text, board.samples)
 
 
 def _refused(message: str) -> HttpResponse:

@@ -48,6 +48,14 @@ _ESCAPE = re.compile(
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
+_REMEDIES = {
+    "&": " Write && for and.",
+    "|": " Write || for or.",
+    "=": " Write == to compare.",
+    "$": " Names have no $ here: write trigger.body, steps.<id>.output or loop.item.",
+}
+
+
 def tokens(text: str, start: int = 0, in_braces: bool = False) -> list[Token]:
     """The tokens from `start` to the end of the text, closed by one of kind "end".
 
@@ -95,7 +103,7 @@ def _token(text: str, offset: int) -> tuple[Token | None, int]:
 
 def _unexpected(text: str, offset: int) -> SyntaxProblem:
     character = text[offset]
-    remedy = {"&": " Write && for and.", "|": " Write || for or.", "=": " Write == to compare."}.get(character, "")
+    remedy = _REMEDIES.get(character, "")
     if character in "“”‘’„":
         remedy = ' Write plain quotes: "text".'
     return SyntaxProblem(f"`{character}` is not expected here.{remedy}", offset + 1, text)

@@ -108,17 +108,24 @@ class HttpConfig(Config):
         examples=["response.body.ok == true"],
     )  # fmt: skip
     pages: Literal["none", "next_link", "cursor", "page", "offset"] = Field(
-        "none", title="Follow pages", description="Only with GET. Each page is an attempt of its own, with its own retries."
-    )
-    page_items: Expression | None = Field(
-        None, title="The page's items", description="When empty, the body itself is the list.", examples=["response.body.items"]
-    )
-    page_next: Expression | None = Field(
-        None, title="What leads on", description="The next address or cursor. When empty, the Link header or next_cursor.",
-        examples=["response.body.links.next"],
+        "none", title="Follow pages",
+        description="Call page after page; the output's items are those of all pages. Only with GET. Each page is an attempt with its own retries.",
     )  # fmt: skip
-    page_param: Annotated[str, Field(max_length=100)] = Field("", title="Its name in the query", examples=["cursor"])
-    most_pages: Annotated[int, Field(ge=1, le=100)] = Field(10, title="At most pages")
+    page_items: Expression | None = Field(
+        None, title="Items of each page", examples=["response.body.items"],
+        description="An expression that sees response, one page's answer: response.body.items. When empty, the whole body is the list.",
+    )  # fmt: skip
+    page_next: Expression | None = Field(
+        None, title="What leads on", examples=["response.body.links.next"],
+        description="An expression that sees response, and gives the next address or cursor. When empty, the Link header or "
+        "response.body.next_cursor.",
+    )  # fmt: skip
+    page_param: Annotated[str, Field(max_length=100)] = Field(
+        "", title="Its name in the query", description="How a cursor, page number or offset is sent; when empty, cursor, page or offset.",
+    )  # fmt: skip
+    most_pages: Annotated[int, Field(ge=1, le=100)] = Field(
+        10, title="Read at most", description="Pages. If there are more, the step succeeds with what it has, and its output says more: true.",
+    )  # fmt: skip
     host_per_minute: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None, title="Calls to the host in a minute", description="At most, by all steps of the team that say so, on all workers."
     )

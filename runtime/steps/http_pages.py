@@ -34,7 +34,7 @@ def next_page(ctx: Context, url: httpx2.URL, response: Mapping[str, Any], page: 
             name = config["page_param"] or "offset"
             return _with(url, name, _number(url, name) + count) if count else None
         case "cursor":
-            cursor = ctx.evaluate(config["page_next"] or "response.body.next_cursor", response=response)
+            cursor = ctx.evaluate(config["page_next"] or "response.body.?next_cursor", response=response)
             return _with(url, config["page_param"] or "cursor", cursor) if cursor else None
     return _linked(ctx, url, response)
 

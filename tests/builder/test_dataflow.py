@@ -69,7 +69,7 @@ def test_a_field_that_a_sample_does_not_have_only_warns():
         ("note", "{{ loop.itm }}", "Did you mean “item”?"),
         ("last", "{{ tigger.body }}", "Did you mean “trigger”?"),
         ("last", "{{ run.nr }}", "“run” has no “nr”"),
-        ("last", "{{ steps.qualify.score }}", "from its output"),
+        ("last", "{{ steps.qualify.score }}", "in its output"),
         ("last", "{{ callbacks.call }}", "“callbacks” has no “call”"),
     ],
 )

@@ -105,6 +105,26 @@ def test_a_new_step_shows_what_it_needs_and_hides_what_its_choices_make_pointles
     assert "config.while" in names and "config.items" not in names and "config.concurrency" not in names
 
 
+@pytest.mark.parametrize(("pages", "asked"), [
+    ("none", ["pages"]),
+    ("next_link", ["pages", "page_items", "page_next", "most_pages"]),
+    ("cursor", ["pages", "page_items", "page_next", "page_param", "most_pages"]),
+    ("page", ["pages", "page_items", "page_param", "most_pages"]),
+    ("offset", ["pages", "page_items", "page_param", "most_pages"]),
+])  # fmt: skip
+def test_following_pages_asks_for_what_its_way_uses_and_each_field_says_what_it_sees(pages, asked):
+    shown = {one.name.removeprefix("config."): one for one in setup_fields("http", KINDS["http"].Config, {"pages": pages}, Offer())}
+    found = [name for name in shown if name.startswith("page") or name == "most_pages"]
+    assert found == asked, "together and in this order"
+    assert all(shown[name].more == (pages == "none") for name in asked), "none is hidden away from the others"
+    for name in {"page_items", "page_next"} & shown.keys():
+        assert "sees response" in shown[name].help and shown[name].example.startswith("response.body.") and shown[name].example in shown[name].help
+    if "page_param" in shown:
+        assert shown["page_param"].example == pages and f"?{pages}=" in shown["page_param"].help
+    if "most_pages" in shown:
+        assert "more: true" in shown["most_pages"].help
+
+
 @pytest.mark.parametrize(
     ("type_", "field", "data", "expected"),
     [

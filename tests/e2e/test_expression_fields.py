@@ -245,3 +245,19 @@ def test_a_pill_that_is_pressed_puts_the_caret_beside_it(builder, ines, box):  #
         builder.page.keyboard.press("Tab")
     made = find(definition(flow), step)["config"]
     assert (made.get("subject") or made["values"]["email"]) == "all"
+
+
+def test_a_spelling_from_elsewhere_is_put_right_where_it_was_typed(builder, lead):  # noqa: F811
+    """One that cannot be read stays in the field, unsaved; one press makes it what it was meant to be, and saves it."""
+    builder.open(lead.pk)
+    builder.select("For each attendee")
+    items = builder.field("config.items")
+    builder.write(items.locator(".expr"), "body.attendees")
+    expect(items.locator(".err")).to_contain_text("here it is trigger.body")
+    builder.write(items.locator(".expr"), "$json.attendees")
+    expect(items.locator(".err")).to_contain_text("Names have no $ here")
+    assert find(definition(lead), "each_attendee")["config"]["items"] == "body.attendees"
+    with builder.saved():
+        items.get_by_role("button", name="Use trigger.body.attendees").click()
+    expect(items.locator(".err")).to_have_count(0)
+    assert find(definition(lead), "each_attendee")["config"]["items"] == "trigger.body.attendees"

@@ -80,7 +80,8 @@ class Server:
             items = list(range(5))[start : start + 2]
             onward = start + 2 if start + 2 < 5 else None
             link = {"Link": f'</linked?offset={onward}>; rel="next", </>; rel="first"'} if onward else {}
-            return 200, {"items": items, "next_cursor": onward, "foreign": "https://elsewhere.example/"}, link
+            cursor = {} if onward is None and "sparing" in query else {"next_cursor": onward}
+            return 200, {"items": items, **cursor, "foreign": "https://elsewhere.example/"}, link
         return 200, {"ok": query.get("ok") != "no"}, {}
 
 
@@ -161,6 +162,13 @@ def test_pages_are_followed_and_each_is_an_attempt(server, config, pages, more):
     output = run_in("http", ctx).output
     assert output["items"] == list(range(5))[: 2 * pages] and (output["pages"], output["more"]) == (pages, more)
     assert len(ctx.attempts) == len(server.seen) == len(ctx.kept) + 1 == pages
+
+
+@pytest.mark.parametrize("page_next", [None, "response.body.?next_cursor"])
+def test_a_last_page_may_leave_its_cursor_out(server, page_next):
+    config = {"url": server.url + "/list?sparing=1", "pages": "cursor", "page_items": "response.body.items", "page_next": page_next}
+    output = run_step("http", config).output
+    assert (output["items"], output["pages"], output["more"]) == (list(range(5)), 3, False)
 
 
 def test_a_next_page_elsewhere_is_not_followed(server):

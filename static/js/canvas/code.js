@@ -20,6 +20,14 @@ class Code extends HTMLElement {
     this.paint();
   }
 
+  /* Another text in the place of what stands there, as if it had been typed. */
+  write(text) {
+    this.area.value = text;
+    this.area.dispatchEvent(new Event("input", { bubbles: true }));
+    this.area.dispatchEvent(new Event("change", { bubbles: true }));
+    this.area.focus();
+  }
+
   paint() {
     const lines = this.area.value.split("\n").length;
     this.area.rows = Math.min(MOST, Math.max(FEWEST, lines, Number(this.dataset.rows ?? 0)));

@@ -38,6 +38,15 @@ class Expr extends HTMLElement {
     this.#commit();
   }
 
+  /* Another text in the place of what stands there, as if it had been typed. */
+  write(text) {
+    this.control.value = text;
+    this.#render(text);
+    this.dirty = true;
+    this.#commit();
+    this.editor.focus();
+  }
+
   #makeEditor() {
     const editor = document.createElement("div");
     editor.className = this.lines ? "expr expr--lines" : "expr";

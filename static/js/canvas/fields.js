@@ -54,7 +54,20 @@ document.addEventListener("draft:refused", ({ detail }) => {
   }
   foot.innerHTML = '<p class="err is-failed" role="alert"><span></span></p>';
   foot.querySelector("span").textContent = detail.message;
+  if (detail.put) foot.querySelector("span").append(" ", putButton(detail));
 });
+
+/* What was typed, spelled as it can be read: one press writes it into the field and saves it. */
+function putButton({ put, label }) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = label;
+  button.addEventListener("click", () => {
+    const host = [...button.closest("[data-field]").querySelectorAll("hf-expr, hf-code")].find(one => one.offsetParent);
+    host?.write(put);
+  });
+  return button;
+}
 
 function clearRefusal(place) {
   for (const control of place.querySelectorAll(".is-invalid")) {
