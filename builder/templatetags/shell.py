@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from django import template
 from django.conf import settings
 from django.contrib.staticfiles import finders
+from django.template import Context
 from django.templatetags.static import static
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
@@ -34,6 +37,30 @@ def _import_map() -> str:
 
 
 _cached_import_map = lru_cache(maxsize=1)(_import_map)
+
+
+@register.simple_tag(takes_context=True)
+def module_preloads(context: Context, entry: str) -> SafeString:
+    """Links for all that a module such as `js/canvas/builder.js` imports, and for what that imports: the browser fetches them at once
+    instead of finding them one after the other."""
+    links = ((url, context.get("csp_nonce", "")) for url in (_preloads(entry) if settings.DEBUG else _cached_preloads(entry)))
+    return format_html_join("\n", '<link rel="modulepreload" href="{}" nonce="{}">', links)
+
+
+def _preloads(entry: str) -> tuple[str, ...]:
+    urls, wanted, seen = dict(_urls()), [entry], {}
+    while wanted:
+        name = wanted.pop()
+        if name in seen or name not in urls:
+            continue
+        seen[name] = urls[name]
+        path = finders.find(name)
+        wanted += [f"js/{found}.js" for found in _IMPORT.findall(Path(path).read_text(encoding="utf-8"))] if path else []
+    return tuple(seen.values())
+
+
+_cached_preloads = lru_cache(maxsize=None)(_preloads)
+_IMPORT = re.compile(r'''^(?:import|export)\b[^"']*["']hf/([^"']+)["']''', re.MULTILINE)
 
 
 def _urls() -> Iterator[tuple[str, str]]:

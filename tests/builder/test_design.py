@@ -382,6 +382,20 @@ def test_a_module_that_was_not_collected_fails_no_page(settings, tmp_path):
     assert json.loads(_import_map()) == {"imports": {"hf/vars": "/static/js/vars.123456.js"}}
 
 
+def test_a_page_fetches_at_once_all_that_its_module_imports():
+    """Each module that is found only in another one costs the page a way to the server and back."""
+    text = render('{% load holdfast %}{% module_preloads "js/canvas/builder.js" %}', csp_nonce="abc")
+    links = re.findall(r'<link rel="modulepreload" href="/static/js/([^"]+?)(?:\.[0-9a-f]{12})?\.js" nonce="abc">', text)
+    assert len(links) == len(set(links)) == text.count("<link")
+    needed, wanted = set(), ["canvas/builder"]
+    while wanted:
+        name = wanted.pop()
+        if name not in needed:
+            needed.add(name)
+            wanted += re.findall(r"""(?:^|\s)(?:import|from)\s*["']hf/([^"']+)["']""", (ROOT / "static/js" / f"{name}.js").read_text())
+    assert set(links) == needed and len(needed) > 30
+
+
 def test_modules_import_each_other_by_the_names_of_the_import_map():
     """The static storage renames files by content, so a relative import would find nothing in production."""
     names = {"hf/" + path.relative_to(ROOT / "static/js").with_suffix("").as_posix() for path in MODULES}

@@ -201,3 +201,53 @@ def test_sample_data_that_changes_lets_go_of_nothing(builder, lead):  # noqa: F8
     expect(builder.panel).to_contain_text("a@b.example")
     expect(builder.page.locator("#stage .step.is-picked")).to_have_count(2)
     expect(builder.card("wait")).to_have_class(re.compile("is-selected"))
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["fitted", "moved"])
+def test_the_flow_is_where_it_was_after_a_panel_was_open(builder, lead, moved):  # noqa: F811
+    """Narrow enough that the open panel would cover the right lane."""
+    builder.page.set_viewport_size({"width": 1100, "height": 900})
+    builder.open(lead.pk)
+    if moved:
+        builder.page.locator("hf-canvas").hover(position={"x": 20, "y": 500})
+        builder.page.mouse.wheel(-60, 30)
+    before = at(builder.card("nurture"))
+    for step in ("nurture", "new_lead", "nurture"):
+        builder.card(step).locator(".step__name").click()
+        expect(builder.panel).to_have_attribute("data-owner", step)
+        expect(builder.card(step)).to_be_in_viewport(ratio=0.99)
+    builder.page.get_by_role("button", name="Close panel").click()
+    expect(builder.panel).to_be_hidden()
+    builder.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert builder.card("nurture").bounding_box() == before
+
+
+def test_after_an_edit_the_flow_is_in_the_middle_when_the_panel_has_closed(builder, lead):  # noqa: F811
+    builder.page.set_viewport_size({"width": 1100, "height": 900})
+    builder.open(lead.pk)
+    builder.card("nurture").locator(".step__name").click()
+    with builder.saved():
+        builder.menu("nurture", "Duplicate")
+    builder.page.get_by_role("button", name="Close panel").click()
+    expect(builder.panel).to_be_hidden()
+    builder.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    stage, canvas = builder.page.locator("#stage").bounding_box(), builder.page.locator("hf-canvas").bounding_box()
+    assert stage["x"] + stage["width"] / 2 == pytest.approx(canvas["x"] + canvas["width"] / 2, abs=1.5)
+
+
+def test_a_field_that_is_shown_as_json_stays_so_when_the_panel_is_renewed(builder, lead):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("New lead")
+    field = builder.field("config.sample")
+    field.get_by_role("button", name="JSON").click()
+    area = field.get_by_role("textbox", name="Sample body as JSON")
+    expect(area).to_be_visible()
+    with builder.saved():
+        area.fill('{"email": "p@h.example"}')
+        builder.field("name").locator("input").focus()
+    with builder.saved():
+        builder.menu("wait", "Turn off")  # its answer renews the panel
+    expect(area).to_have_value(re.compile(r'"email"'))
+    builder.select("Nurture")
+    builder.select("New lead")
+    expect(area).to_be_visible()

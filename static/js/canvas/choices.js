@@ -19,15 +19,21 @@ class Seg extends HTMLElement {
   }
 }
 
-/* Showing the other way changes nothing; only typing there does. It is rendered anew, so that it shows what is saved. */
+/* Showing the other way changes nothing; only typing there does. It is rendered anew, so that it shows what is saved. Which way was
+   chosen holds for the field however often its panel comes anew. */
+const chosen = new Map(); // "step/field" -> mode
+
 class Modes extends HTMLElement {
   connectedCallback() {
     this.addEventListener("click", this.#click);
+    const mode = chosen.get(keyOf(this));
+    if (mode && this.querySelector(`.modes__seg button[value="${mode}"]:not([disabled])`)) this.show(mode);
   }
 
   #click = async event => {
     const button = event.target.closest(".modes__seg button");
     if (!button || button.disabled) return;
+    chosen.set(keyOf(this), button.value);
     const place = await renew(this.closest("[data-field]"));
     place?.querySelector("hf-modes").show(button.value);
   };
@@ -38,6 +44,8 @@ class Modes extends HTMLElement {
     for (const button of this.querySelectorAll(".modes__seg button")) button.setAttribute("aria-pressed", button.value === mode);
   }
 }
+
+const keyOf = modes => `${modes.closest("#panel")?.dataset.owner}/${modes.closest("[data-field]")?.dataset.field}`;
 
 customElements.define("hf-seg", Seg);
 customElements.define("hf-modes", Modes);

@@ -22,6 +22,8 @@ class Canvas extends HTMLElement {
   #pointers = new Map();
   #pinch = 0;
   #width = 0;
+  #height = 0;
+  #lent = [0, 0]; // how far it was panned to show the step whose panel opened
   #stood = [];
 
   connectedCallback() {
@@ -32,7 +34,7 @@ class Canvas extends HTMLElement {
     this.addEventListener("pointercancel", this.#up);
     this.addEventListener("click", this.#button);
     this.addEventListener("scroll", this.#scrolled);
-    this.addEventListener("focusin", event => this.show(event.target));
+    this.addEventListener("focusin", ({ target }) => target.matches(":active") || this.show(target)); // what is pressed stays under the pointer
     for (const [event, act] of this.#heard) document.addEventListener(event, act);
     this.#begin();
   }
@@ -53,6 +55,7 @@ class Canvas extends HTMLElement {
     this.#y = 0;
     this.#fitted = true;
     this.#free = false;
+    this.#lent = [0, 0];
     this.#apply();
   }
 
@@ -62,20 +65,33 @@ class Canvas extends HTMLElement {
       addEventListener("pointerup", () => setTimeout(() => this.#begin()), { once: true });
       return;
     }
-    this.#width = this.clientWidth;
+    [this.#width, this.#height] = [this.clientWidth, this.clientHeight];
     new ResizeObserver(this.#resized).observe(this);
     const kept = views[this.getAttribute("aria-label")];
     if (!kept) return this.fit();
     this.#moveTo(...kept);
   }
 
-  /* The panel opens beside it, or closes: what nobody has moved stays in the middle. */
+  /* The panel opens beside it, or closes: what nobody has moved stays in the middle, and where somebody has, what was panned
+     for the panel's step is taken back. */
   #resized = () => {
-    const by = this.clientWidth - this.#width;
-    this.#width = this.clientWidth;
-    if (this.#fitted) this.fit();
-    else if (!this.#free && by) this.#shift(by / 2, 0);
+    const [by, down] = [this.clientWidth - this.#width, this.clientHeight - this.#height];
+    if (!by && !down) return;
+    [this.#width, this.#height] = [this.clientWidth, this.clientHeight];
+    if (this.#fitted) {
+      this.fit();
+      const { open } = document.getElementById("board")?.dataset ?? {};
+      if (card(open)) this.lend(card(open));
+    } else if (by && !this.#free) this.#shift(this.#toMiddle(by), 0);
+    else if (by > 0) this.#shift(-this.#lent[0], -this.#lent[1]);
+    if (by > 0) this.#lent = [0, 0];
   };
+
+  /* How far to the middle; what is wider than the canvas keeps what was in its middle. */
+  #toMiddle(by) {
+    const width = this.stage.offsetWidth * this.#z;
+    return width <= this.clientWidth ? (this.clientWidth - width) / 2 - this.#x : by / 2;
+  }
 
   /* The cards that are seen, from the top, before something is swapped; afterwards the first of them that was not itself
      moved is where it was. */
@@ -120,6 +136,7 @@ class Canvas extends HTMLElement {
   #moveTo(x, y, z) {
     [this.#x, this.#y, this.#z] = [x, y, z];
     this.#free = true;
+    this.#lent = [0, 0];
     this.#shift(0, 0);
   }
 
@@ -133,11 +150,21 @@ class Canvas extends HTMLElement {
   /* Bring an element of the stage into view, moving no more than needed. */
   show(element) {
     if (!this.stage.contains(element)) return;
-    const box = (element.closest(".step") ?? element).getBoundingClientRect();
+    const box = (element.closest(".step, .paper") ?? element).getBoundingClientRect();
     const frame = this.getBoundingClientRect();
     const dx = short(box.left, box.right, frame.left + MARGIN, frame.right - MARGIN);
     const dy = short(box.top, box.bottom, frame.top + MARGIN, frame.bottom - BELOW * this.#z);
-    if (dx || dy) this.pan(dx, dy);
+    if (dx || dy) this.#shift(dx, dy);
+  }
+
+  /* The same for the step whose panel opens: where nobody has moved the view, it is no less the whole flow for that. */
+  lend(element) {
+    this.#resized();
+    const [x, y, fitted] = [this.#x, this.#y, this.#fitted];
+    this.show(element);
+    this.#lent = [this.#lent[0] + this.#x - x, this.#lent[1] + this.#y - y];
+    this.#fitted = fitted;
+    if (fitted) views[this.getAttribute("aria-label")] = null;
   }
 
   #apply() {
@@ -156,7 +183,7 @@ class Canvas extends HTMLElement {
     const { scrollLeft, scrollTop } = this;
     if (!scrollLeft && !scrollTop) return;
     this.scrollTo(0, 0);
-    this.pan(-scrollLeft, -scrollTop);
+    this.#shift(-scrollLeft, -scrollTop); // nobody's hand
   };
 
   #wheel = event => {
@@ -168,7 +195,7 @@ class Canvas extends HTMLElement {
   };
 
   #down = event => {
-    if (event.button > 1 || event.target.closest("button, a, .step, .zoom, .drop") && event.pointerType === "mouse" && event.button === 0) return;
+    if (event.button > 1 || event.target.closest("button, a, .step, .paper, .zoom, .drop") && event.pointerType === "mouse" && event.button === 0) return;
     this.#pointers.set(event.pointerId, this.#point(event));
   };
 
@@ -220,4 +247,4 @@ function short(low, high, least, most) {
 customElements.define("hf-canvas", Canvas);
 
 export const view = () => document.querySelector("hf-canvas");
-export const showCard = id => card(id) && view().show(card(id));
+export const showCard = id => card(id) && view().lend(card(id));
