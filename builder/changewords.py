@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
-from .diff import Change, FieldChange
+from .diff import NOTE, Change, FieldChange
 from .fields import ConfigField
 from .forms.layout import LAYOUTS
 from .forms.plain import to_text
@@ -22,6 +22,8 @@ from .forms.workflow import FIELDS as FLOW
 LONGEST = 120
 PLAIN = {
     "type": "Type",
+    "text": "Text",
+    "beside": "Beside",
     "name": "Name",
     "note": "Note",
     "off": "Switched off",
@@ -68,6 +70,8 @@ def _told(change: Change, one: FieldChange) -> Told:
         return _told_as("If it fails", one, lambda value: ON_ERROR.get(value or "fail", str(value)), always=True)
     if name == "lanes":
         return _lane(one, *rest.split("."))
+    if change.type == NOTE:
+        return _told_as(PLAIN[one.field], one)
     if not change.owner and one.field in FLOW:
         return _told_as(FLOW[one.field].title, one)
     if not change.owner and name in FLOW:

@@ -13,6 +13,8 @@ from .editing.triggers import trigger_label
 from .sequences import longest_common
 
 ADDED, REMOVED, MOVED, CHANGED = "added", "removed", "moved", "changed"
+NOTE = "note"
+"""In the place of a type: a change of a free note."""
 INSIDE = {"steps", "branches", "on_error"}
 
 
@@ -38,7 +40,7 @@ class Change:
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
     """In the order of the page after the change; what was removed comes last."""
-    return [*_workflow(before, after), *_triggers(before, after), *_steps(before, after)]
+    return [*_workflow(before, after), *_triggers(before, after), *_steps(before, after), *_notes(before, after)]
 
 
 def marks(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, str]:
@@ -93,6 +95,16 @@ def _steps(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
     for key, step in old.items():
         if key not in new:
             yield Change(key, label_of(step), REMOVED, step["type"])
+
+
+def _notes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
+    old = {note["id"]: note for note in before.get("notes") or []}
+    new = {note["id"]: note for note in after.get("notes") or []}
+    for key in dict.fromkeys([*new, *old]):
+        was, now = old.get(key, {}), new.get(key, {})
+        kind = CHANGED if was and now else ADDED if now else REMOVED
+        if fields := tuple(change for name in ("text", "beside") for change in differences(was.get(name), now.get(name), name)):
+            yield Change("", "Note", kind, NOTE, fields)
 
 
 def _moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:

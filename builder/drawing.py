@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.definition import Problem, children
+from runtime.definition import Problem, children, walk
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
@@ -66,6 +66,16 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Text on the canvas; `where` tells in words what it stands beside."""
+
+    id: str
+    text: str
+    beside: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One step. `lanes` of a condition hang under the card, those of a parallel and the `body` of a loop stand in a
     frame; `error` are the two lanes behind a step whose failure is handled."""
@@ -77,6 +87,7 @@ class Node:
     error: tuple[Lane, ...] = ()
     link: str = "next"
     after: str = ""
+    notes: tuple[Note, ...] = ()
 
     @property
     def id(self) -> str:
@@ -94,7 +105,7 @@ class Node:
     def shape(self) -> Any:
         """What must be equal for the inside to be swapped piece by piece."""
         lanes = [(lane.id, lane.label, lane.spoken, not lane.flow.nodes) for lane in self.every_lane()]
-        return lanes, self.framed, self.again, self.link, self.after, self.card.name
+        return lanes, self.framed, self.again, self.link, self.after, self.card.name, self.notes
 
     def every_lane(self) -> tuple[Lane, ...]:
         return (*self.lanes, *((self.body,) if self.body else ()), *self.error)
@@ -115,16 +126,17 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`triggers` stand above the top flow."""
+    """`triggers` stand above the top flow, `notes` above these."""
 
     name: str
     triggers: tuple[Card, ...]
     flow: Flow
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """`kind` is delete, card, node, insert (the node, after the element `target`, or first in it) or triggers."""
+    """`kind` is delete, card, node, insert (the node, after the element `target`, or first in it), triggers or notes."""
 
     kind: str
     target: str
@@ -132,6 +144,7 @@ class Patch:
     node: Node | None = None
     first: bool = False
     triggers: tuple[Card, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
 
 
 def drawing(
@@ -145,9 +158,19 @@ def drawing(
     for problem in problems:
         if problem.step not in worst or (worst[problem.step].warning and not problem.warning):
             worst[problem.step] = problem
-    painter = _Painter(worst, marks, pins)
+    names = {step["id"]: label_of(step) for step in walk(definition.get("steps") or [])} if definition.get("notes") else {}
+    notes = [_note(note, names) for note in definition.get("notes") or []]
+    painter = _Painter(worst, marks, pins, tuple(notes))
     triggers = tuple(painter.trigger(trigger) for trigger in definition.get("triggers") or [])
-    return Drawing(str(definition.get("name", "")), triggers, painter.flow(definition.get("steps") or [], "", ""))
+    flow = painter.flow(definition.get("steps") or [], "", "")
+    return Drawing(str(definition.get("name", "")), triggers, flow, tuple(note for note in notes if not note.beside))
+
+
+def _note(note: dict[str, Any], names: Mapping[str, str]) -> Note:
+    """One beside a step that is not there stands at the top."""
+    beside = note.get("beside") or ""
+    beside = beside if beside in names else ""
+    return Note(note["id"], note.get("text", ""), beside, f"beside {names[beside]}" if beside else "at the top")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +178,7 @@ class _Painter:
     worst: Mapping[str, Problem]
     marks: Mapping[str, str]
     pins: Set[str]
+    notes: tuple[Note, ...]
 
     def flow(self, steps: list[dict[str, Any]], parent: str, lane: str) -> Flow:
         last = len(steps) - 1
@@ -181,7 +205,8 @@ class _Painter:
             troubles=sum(bool(node.card.problem) + node.card.troubles for node in within),
         )
         after = f"after {name}" if not (lanes or error) or body else "after the lanes join"
-        return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after)
+        notes = tuple(note for note in self.notes if note.beside == step["id"])
+        return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after, notes)
 
     def lane(self, step: dict[str, Any], lane: str, label: str, steps: list[dict[str, Any]]) -> Lane:
         spoken = f"the {label} lane" if lane else label
@@ -284,6 +309,8 @@ def patches(before: Drawing, after: Drawing) -> list[Patch]:
     """The swaps that make `before` look like `after`. Deletions come first, so that a step that moved is never there
     twice."""
     found = [*_patches_of_flow(before.flow, after.flow)]
+    if before.notes != after.notes:
+        found.append(Patch("notes", "notes-top", notes=after.notes))
     if before.triggers != after.triggers:
         found.append(Patch("triggers", "node-triggers", triggers=after.triggers))
     return sorted(found, key=lambda patch: patch.kind != "delete")

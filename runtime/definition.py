@@ -109,6 +109,14 @@ class Limits(Strict):
     max_age: Length | None = None
 
 
+class FreeNote(Strict):
+    """Text that stands beside a step on the canvas, or above the flow. It means nothing to runs."""
+
+    id: Id
+    text: Annotated[str, Field(max_length=4_000)] = ""
+    beside: str = ""
+
+
 class Definition(Strict):
     format: Literal[1]
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -121,6 +129,7 @@ class Definition(Strict):
     limits: Limits | None = None
     triggers: list[Trigger] = Field(default_factory=list)
     steps: list[Step] = Field(default_factory=list)
+    notes: Annotated[list[FreeNote], Field(max_length=500)] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -284,6 +293,7 @@ def _meaning(definition: dict[str, Any]) -> Iterator[Problem]:
         yield from _trigger(trigger, seen)
     for step in walk(definition.get("steps") or []):
         yield from _step(step, seen)
+    yield from _notes(definition)
 
 
 def _limits(limits: dict[str, Any]) -> Iterator[Problem]:
@@ -337,6 +347,17 @@ def _step(step: dict[str, Any], seen: set[str]) -> Iterator[Problem]:
         yield Problem(step["id"], "steps", "The loop is empty. Add a step to it.", warning=True)
     if not kind.outside and step.get("on_interrupted") is not None:
         yield Problem(step["id"], "on_interrupted", f"{kind.label} makes no call that could be interrupted.")
+
+
+def _notes(definition: dict[str, Any]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, note in enumerate(definition.get("notes") or []):
+        if note["id"] in seen:
+            yield Problem("", f"notes.{index}.id", f"Two notes have the id “{note['id']}”. Rename one of them.")
+        if note.get("beside") and find(definition, note["beside"]) is None:
+            words = f"A note stands beside “{note['beside']}”, which is no step of this flow. It is shown at the top."
+            yield Problem("", f"notes.{index}.beside", words, warning=True)
+        seen.add(note["id"])
 
 
 def _branches(step: dict[str, Any]) -> Iterator[Problem]:

@@ -1,12 +1,13 @@
 """Editing, without storage and without a screen: a definition and an operation give a new definition.
 
 `apply` is the only way in. An operation is JSON, `{"op": "insert", "type": "delay", "place": {...}}`; the functions
-that answer to each `op` stand in `groups`, `steps`, `kinds`, `lanes`, `triggers`, `settings` and `repair`, and say what
-keys they read.
+that answer to each `op` stand in `groups`, `steps`, `kinds`, `lanes`, `triggers`, `settings`, `notes` and `repair`, and say
+what keys they read.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,10 +15,10 @@ from pydantic import ValidationError
 from runtime.definition import Definition, check
 from runtime.jsonvalues import BadJson, check_json
 
-from . import groups, kinds, lanes, repair, settings, steps, triggers
+from . import groups, kinds, lanes, notes, repair, settings, steps, triggers
 from .places import Edit, EditError, Place
 
-MODULES = (groups, steps, kinds, lanes, triggers, settings, repair)
+MODULES = (groups, steps, kinds, lanes, triggers, settings, notes, repair)
 OPERATIONS = {name: act for module in MODULES for name, act in module.OPERATIONS.items()}
 
 
@@ -36,7 +37,9 @@ def apply(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
     except (KeyError, TypeError) as wrong:
         raise EditError(f"The operation “{operation['op']}” is not complete: {wrong}.") from wrong
     _require_shape(edit.definition)
-    return edit
+    if act is settings.replace:
+        return edit  # a file's own notes, as they are
+    return replace(edit, definition=notes.at_home(definition, edit.definition))
 
 
 def _require_storable(operation: dict[str, Any]) -> None:

@@ -18,8 +18,12 @@ ROOTS = {"steps", "callbacks"}
 
 
 def renamed(definition: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A copy in which every reference to a step of `names` (old id -> new id) uses the new id."""
-    return rewritten(definition, lambda text: rename_in(text, names))
+    """A copy in which every reference to a step of `names` (old id -> new id) uses the new id, and notes stand beside it."""
+    result = rewritten(definition, lambda text: rename_in(text, names))
+    for note in result.get("notes") or []:
+        if note.get("beside") in names:
+            note["beside"] = names[note["beside"]]
+    return result
 
 
 def rename_in(text: Text, names: Mapping[str, str]) -> str:

@@ -98,3 +98,13 @@ def test_fields_are_called_as_the_panel_calls_them():
     named = [changewords.field_title("http", name) for name in ("url", "json.email", "headers", "no_such")]
     assert named == ["Address", "Body: email", "Headers", "no_such"]
     assert changewords.field_title("webhook", "signature.kind") == "Signature"
+
+
+def test_notes_are_told_by_their_text():
+    added = apply(FLOW, {"op": "add_note", "text": "Ask Dana", "beside": "a"}).definition
+    [change] = changes(FLOW, added)
+    assert (change.kind, change.name, [(one.field, one.after) for one in changewords.told(change)]) == ("added", "Note", [("Text", "Ask Dana"), ("Beside", "a")])
+    [change] = changes(added, apply(added, {"op": "change_note", "note": "note", "text": "Ask Lee"}).definition)
+    assert (change.kind, [(one.before, one.after) for one in changewords.told(change)]) == ("changed", [("Ask Dana", "Ask Lee")])
+    [change] = changes(added, apply(added, {"op": "remove_note", "note": "note"}).definition)
+    assert change.kind == "removed" and marks(FLOW, added) == {}

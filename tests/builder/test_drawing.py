@@ -32,6 +32,8 @@ def test_nothing_changed_nothing_swapped():
         ({"op": "insert", "type": "delay", "place": {"parent": "hot", "lane": "else", "index": 0}}, [("node", "node-hot")]),
         ({"op": "configure", "step": "hot", "set": {"branches.0.label": "Very hot"}}, [("node", "node-hot")]),
         ({"op": "add_trigger", "type": "manual"}, [("triggers", "node-triggers")]),
+        ({"op": "add_note", "text": "Why"}, [("notes", "notes-top")]),
+        ({"op": "add_note", "text": "Why", "beside": "call"}, [("node", "node-call")]),
     ],
 )
 def test_an_edit_swaps_what_it_changed_and_no_more(operation, expected):
@@ -53,3 +55,9 @@ def test_a_handled_failure_is_drawn_as_two_lanes_that_join():
 def test_a_type_that_is_not_installed_is_drawn_all_the_same():
     flow = {"format": 1, "name": "x", "steps": [{"id": "a", "type": "nowhere"}]}
     assert drawing(flow).flow.nodes[0].card.line == "Unknown type nowhere"
+
+
+def test_a_note_beside_no_step_of_the_flow_is_drawn_at_the_top():
+    drawn = drawing({**LEAD, "notes": [{"id": "a", "text": "x", "beside": "gone"}, {"id": "b", "text": "y", "beside": "each"}]})
+    assert [note.text for note in drawn.notes] == ["x"]
+    assert [(note.text, note.where) for note in drawn.flow.nodes[2].notes] == [("y", "beside Loop")]

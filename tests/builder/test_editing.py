@@ -235,6 +235,50 @@ def test_a_taken_id_gets_a_number():
     assert fresh("Loop", set()) == "loop_1", "a word of the expression language is nobody's id"
 
 
+def noted(*notes):
+    return {**LEAD, "notes": [{"id": f"note_{n}", "text": "Why", **({"beside": step} if step else {})} for n, step in enumerate(notes)]}
+
+
+def besides(definition):
+    return [note.get("beside") for note in definition["notes"]]
+
+
+def test_notes_are_written_moved_and_taken_away_and_none_leave_nothing():
+    first = apply(LEAD, {"op": "add_note", "text": "Ask Dana\nfirst", "beside": "call"}).definition
+    assert first["notes"] == [{"id": "note", "text": "Ask Dana\nfirst", "beside": "call"}]
+    assert {name: value for name, value in first.items() if name != "notes"} == LEAD and check(first) == []
+    second = apply(first, {"op": "add_note"})
+    assert second.picked == ("note_2",) and second.definition["notes"][1] == {"id": "note_2", "text": ""}
+    changed = apply(second.definition, {"op": "change_note", "note": "note_2", "text": "Hello"}).definition
+    moved = apply(changed, {"op": "move_note", "note": "note", "beside": ""}).definition
+    assert moved["notes"] == [{"id": "note", "text": "Ask Dana\nfirst"}, {"id": "note_2", "text": "Hello"}]
+    gone = apply(apply(moved, {"op": "remove_note", "note": "note"}).definition, {"op": "remove_note", "note": "note_2"}).definition
+    assert gone == LEAD
+    for wrong in ({"op": "add_note", "beside": "gone"}, {"op": "change_note", "note": "gone", "text": "x"}, {"op": "remove_note", "note": "gone"}):
+        with pytest.raises(EditError):
+            apply(LEAD, wrong)
+
+
+@pytest.mark.parametrize(("operation", "homes"), [
+    ({"op": "rename", "step": "call", "id": "deal"}, ["deal", "each"]),
+    ({"op": "remove", "step": "call"}, ["hot", "each"]),
+    ({"op": "remove", "step": "hot"}, ["score", "each"]),
+    ({"op": "remove", "steps": ["score", "hot", "each"]}, [None, None]),
+    ({"op": "unwrap", "step": "each"}, ["call", "hot"]),
+    ({"op": "wrap", "step": "call", "type": "loop"}, ["call", "each"]),
+    ({"op": "move", "step": "call", "place": {"index": 9}}, ["call", "each"]),
+    ({"op": "duplicate", "step": "call"}, ["call", "each"]),
+    ({"op": "replace_type", "step": "call", "type": "delay"}, ["call", "each"]),
+])  # fmt: skip
+def test_a_note_stays_with_its_step_and_outlives_it(operation, homes):
+    assert besides(apply(noted("call", "each"), operation).definition) == homes
+
+
+def test_a_whole_definition_brings_its_own_notes_as_they_are():
+    file = {**noted("score"), "notes": [{"id": "n", "text": "x", "beside": "score"}, {"id": "m", "text": "y", "beside": ""}]}
+    assert apply(noted("call"), {"op": "replace", "definition": file}).definition == file
+
+
 KINDS = ["condition", "parallel", "loop", "http", "email", "delay", "set", "stop", "approval", "ai", "callback"]
 
 
@@ -243,6 +287,7 @@ def operations(draw, definition):
     """An operation that a person could do on this definition, or nearly."""
     steps = [step["id"] for step in walk(definition["steps"])] or ["none"]
     step, other = draw(st.sampled_from(steps)), draw(st.sampled_from(steps))
+    note = draw(st.sampled_from([note["id"] for note in definition.get("notes") or []] or ["none"]))
     several = draw(st.lists(st.sampled_from(steps), min_size=1, max_size=4))
     kind, box = draw(st.sampled_from(KINDS)), draw(st.sampled_from(["condition", "parallel", "loop"]))
     place = draw(st.sampled_from([{"after": other}, {"index": draw(st.integers(0, 9))}, *_inner_places(definition)]))
@@ -269,6 +314,10 @@ def operations(draw, definition):
                 {"op": "add_error_lane", "step": step},
                 {"op": "add_trigger", "type": "manual"},
                 {"op": "paste", "steps": LEAD["steps"], "place": place},
+                {"op": "add_note", "text": draw(st.text(max_size=12)), "beside": draw(st.sampled_from(["", step]))},
+                {"op": "change_note", "note": note, "text": draw(st.text(max_size=12))},
+                {"op": "move_note", "note": note, "beside": draw(st.sampled_from(["", other]))},
+                {"op": "remove_note", "note": note},
             ]
         )
     )
@@ -299,5 +348,8 @@ def test_any_sequence_of_operations_keeps_a_sound_shape_with_unique_ids_and_leav
         Definition.model_validate(definition)
         found = ids(definition)
         assert len(found) == len(set(found))
+        notes = definition.get("notes")
+        assert notes != [] and len({note["id"] for note in notes or []}) == len(notes or [])
+        assert all(note.get("beside") in (None, *found) for note in notes or []), "a note stands beside no step"
         assert all(problem.message for problem in check(definition))
     assert (past[0] if past else definition) == LEAD

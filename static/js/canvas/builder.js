@@ -19,6 +19,7 @@ import "hf/canvas/data";
 import "hf/canvas/picker";
 import "hf/canvas/menu";
 import "hf/canvas/moving";
+import "hf/canvas/notes";
 import "hf/canvas/drag";
 import "hf/canvas/clipboard";
 import "hf/canvas/problems";

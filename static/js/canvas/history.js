@@ -21,7 +21,7 @@ document.addEventListener("keydown", event => {
 });
 
 document.addEventListener("draft:saved", ({ detail }) => {
-  if (!["remove", "remove_trigger", "remove_lane", "unwrap"].includes(detail.op)) return;
+  if (!["remove", "remove_trigger", "remove_lane", "remove_note", "unwrap"].includes(detail.op)) return;
   toast({ message: detail.label.replace(/^Remove /, "Removed "), undo: document.getElementById("board").dataset.url + "undo/" });
 });
 

@@ -2,6 +2,7 @@
 import { announce, card, cards, current, focusCard, isTrigger, readonly } from "hf/canvas/board";
 import { toggleFold } from "hf/canvas/folding";
 import { act, openMenu } from "hf/canvas/menu";
+import { addNote } from "hf/canvas/notes";
 import { close as closePanel, isOpen, open } from "hf/canvas/panel";
 import { close as closePicker, openAfter } from "hf/canvas/picker";
 import { chosen, walkTo } from "hf/canvas/selection";
@@ -29,8 +30,12 @@ const EDITS = { Delete: "remove", Backspace: "remove", d: "duplicate", m: "move"
 
 function editKey(event) {
   const step = current() || chosen()[0];
-  if (!card(step)) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  if (key === "n" && (event.shiftKey || !card(step))) {
+    event.preventDefault();
+    addNote(card(step) && !isTrigger(step) ? step : "");
+  }
+  if (!card(step) || event.defaultPrevented) return;
   if (key === "a" && isTrigger(step)) document.querySelector("#node-triggers .add")?.click();
   else if (key === "a") openAfter(step);
   else if (key === "e") open(step);

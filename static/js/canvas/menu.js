@@ -4,6 +4,7 @@ import { card, isTrigger, nameOf } from "hf/canvas/board";
 import { copy, cut } from "hf/canvas/clipboard";
 import { edit } from "hf/canvas/edits";
 import { toggleFold } from "hf/canvas/folding";
+import { addNote } from "hf/canvas/notes";
 import { begin as beginMoving } from "hf/canvas/moving";
 import { open as openPanel } from "hf/canvas/panel";
 import { openAfter, openInstead } from "hf/canvas/picker";
@@ -21,6 +22,7 @@ const ACTS = {
   fold: () => toggleFold(step),
   rename: () => askForId(step),
   note: () => askForNote(step),
+  paper: () => addNote(step),
   replace: () => openInstead(step),
   duplicate: steps => edit({ op: "duplicate", ...about(steps) }),
   copy,

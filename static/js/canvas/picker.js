@@ -2,6 +2,7 @@
 import { announce, card, fragment, nameOf, url } from "hf/canvas/board";
 import { pasteAt } from "hf/canvas/clipboard";
 import { edit } from "hf/canvas/edits";
+import { addNote } from "hf/canvas/notes";
 
 const RECENT = "holdfast/recent-steps";
 const KEPT = 5;
@@ -144,6 +145,9 @@ class Picker extends HTMLElement {
     if (pick) this.#take(pick);
     else if (event.target.closest("[data-paste]")) {
       pasteAt(place);
+      close();
+    } else if (event.target.closest("[data-note-here]")) {
+      addNote(place.after ?? place.parent);
       close();
     } else if (category) {
       for (const other of this.querySelectorAll(".picker__cats button")) other.removeAttribute("aria-current");
