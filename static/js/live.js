@@ -86,7 +86,11 @@ class Live extends HTMLElement {
 
   async #take(response) {
     const elsewhere = response.headers.get("HX-Redirect");      // signed out in the meantime
-    if (elsewhere) return this.#holds() ? this.#stop() : location.assign(elsewhere); // not from under what somebody types
+    if (elsewhere && !this.#holds()) return location.assign(elsewhere);
+    if (elsewhere) { // nothing is taken from under what somebody types
+      this.setAttribute("stopped-text", "Signed out. Nothing here is renewed.");
+      return this.#stop();
+    }
     if (response.redirected || response.status === 401) return location.reload();
     if (response.status >= 500) throw new Error(`${response.status} ${response.statusText}`);
     this.#failures = 0;

@@ -77,6 +77,7 @@ def test_a_page_is_not_taken_from_under_what_somebody_types(builder, lead, ines,
     with page.expect_response(lambda response: "/live/" in response.url and "hx-redirect" in response.headers):
         an_hour_passes()
     expect(page.locator("hf-live[stopped]")).to_have_count(1)
+    expect(page.locator("#live-status")).to_have_text("Signed out. Nothing here is renewed.")
     expect(box).to_have_value('{"score": 82}')
     box.blur()
     page.reload()
