@@ -1,7 +1,8 @@
 """`make bench`: the engine measured on a Postgres of its own, in turn with what that Postgres can do at all.
 
 Options: --runs N (a round's backlog), --rounds N, --workers N, --peers (what others use, measured in the same rounds),
---many N (so many runs are parked, and then due, for the last rounds; 0 leaves them out).
+--many N (so many runs are parked, and then due, for the last rounds; 0 leaves them out), --hosts (instead of all that: clusters on
+hosts of their own, `hosts.py`).
 Prints a Markdown table: medians of the rounds, and the range where rounds differ.
 """
 
@@ -20,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from builder.postgres import EmbeddedPostgres
-from tests.bench import beside
+from tests.bench import beside, hosts
 from tests.bench.figures import Figures, median, shown
 
 os.environ.update(
@@ -54,7 +55,11 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--many", type=int, default=1_000_000)
     arguments.add_argument("--peers", action="store_true")
+    arguments.add_argument("--hosts", action="store_true")
     chosen = arguments.parse_args()
+    if chosen.hosts:
+        with own_folder() as folder:
+            return hosts.measure(folder, chosen.rounds, chosen.runs, prepare, Workers)
     with own_folder() as folder, EmbeddedPostgres(folder / "postgres", folder / "postgres.log") as postgres:
         prepare(postgres, folder, chosen.workers)
         measure(chosen, postgres)
