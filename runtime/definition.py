@@ -26,6 +26,7 @@ FORMAT = 1
 MOST_STEPS = 10_000
 DEEPEST = 24
 ID = r"^[a-z][a-z0-9_]{0,63}$"
+MISSING = "This is missing: fill it in."
 LONGEST_REMEMBERED = 20_000
 """Characters of a config, what is wrong with which is not worked out again for each edit elsewhere."""
 RESERVED_IDS = {"on_error", "trigger", "steps", "loop", "run", "workflow", "callbacks"}
@@ -272,9 +273,9 @@ def _from_pydantic(item: dict[str, Any], definition: Any) -> Problem:
 def _words(item: dict[str, Any]) -> str:
     match item["type"]:
         case "missing":
-            return "This is missing: fill it in."
+            return MISSING
         case "too_short" | "string_too_short" if item["ctx"]["min_length"] == 1:
-            return "This is missing: fill it in."
+            return MISSING
         case "extra_forbidden":
             return f"There is no field “{item['loc'][-1]}” here. Remove it."
         case "string_pattern_mismatch":

@@ -11,7 +11,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from runtime.definition import find
+from runtime.definition import MISSING, find, walk
 from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Role, Workflow
 from runtime.steps import step_types
@@ -20,6 +20,7 @@ from runtime.triggers import trigger_kinds
 from .. import drafts
 from ..access import can, get_workflow
 from ..board import Board
+from ..changewords import field_title
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
 from ..drawing import Drawing, every_card, patches
@@ -142,7 +143,7 @@ def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
         "workflow": board.workflow,
         "draft": board.draft,
         "drawing": board.drawing,
-        "problems": [{"name": board.name_of(problem.step), "problem": problem} for problem in board.problems],
+        "problems": _listed(board),
         "history": board.history,
         "folded": folded(board.workflow, request.user),
         "readonly": not may_edit,
@@ -152,6 +153,19 @@ def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
         **told_context(board.workflow),
         "section": "flows",
     }
+
+
+def _listed(board: Board) -> list[dict[str, Any]]:
+    """The problems as the drawer has them. It stands away from the fields, so that it names the one that is missing."""
+    owners = [*walk(board.definition.get("steps") or []), *(board.definition.get("triggers") or [])]
+    types = {owner["id"]: owner["type"] for owner in owners} if board.problems else {}
+    found = []
+    for problem in board.problems:
+        words, (place, _, rest) = problem.message, problem.field.partition(".")
+        if words == MISSING and place == "config" and problem.step in types:
+            words = f"“{field_title(types[problem.step], rest)}” is missing: fill it in."
+        found.append({"name": board.name_of(problem.step), "problem": problem, "words": words})
+    return found
 
 
 def _asked_panel(request: HttpRequest, board: Board) -> Panel | None:

@@ -242,3 +242,9 @@ def test_a_hostile_name_is_shown_and_not_run(builder, flow):
     send(builder, flow, owner="call", field="name", value='<img src=x onerror="alert(1)">')
     text = builder.get(reverse("flow", args=[flow.pk])).content.decode()
     assert "<img" not in text and "&lt;img" in text
+
+
+def test_the_drawer_names_the_field_that_is_missing(builder, flow):
+    text = send(builder, flow, operation={"op": "insert", "type": "ai", "place": {"index": 0}}).content.decode()
+    drawer = text.split('id="problems-list"')[1].split("</ul>")[0]
+    assert "“Input” is missing: fill it in." in drawer and "This is missing" not in drawer
