@@ -33,7 +33,7 @@ bench: test-packages $(if $(PEERS),peers)
 profile: test-packages bench-packages
 	@$(RUN) -m tests.bench.profile $(if $(OUT),--out $(OUT)) $(ARGS)
 
-# Not a test either: the builder with flows of 20, 100 and 500 steps, in a real browser.
+# Not a test either: the builder with flows of 20, 100 and 500 steps, in a real browser; ARGS="--runs 1000000": pages beside a million runs.
 bench-ui: test-packages browser
 	@$(RUN) -m tests.bench.ui $(ARGS)
 

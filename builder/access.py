@@ -342,8 +342,11 @@ def workflows_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Workflow]:
 
 
 def runs_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Run]:
-    """Runs of those teams, also of workflows deleted since."""
-    return Run.objects.filter(**_within(user, role, "workflow__team"))
+    """Runs of those teams, also of workflows deleted since. The workflows are named by their numbers: Postgres knows how
+    many runs each has, and finds the few of a small team without walking past all others."""
+    if _sees_all(user):
+        return Run.objects.all()
+    return Run.objects.filter(workflow_id__in=list(Workflow.objects.filter(**_within(user, role, "team")).values_list("pk", flat=True)))
 
 
 def credentials_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Credential]:
@@ -382,9 +385,13 @@ def _get(user: Any, role: Role | str, rows: QuerySet[M], pk: int, team_of: Calla
 
 def _within(user: Any, role: Role | str, field: str) -> dict[str, Any]:
     """A filter on the team; none at all for a superuser, whom it would only slow down."""
-    if user.is_authenticated and user.is_active and user.is_superuser:
+    if _sees_all(user):
         return {}
     return {f"{field}__in": teams_for(user, role).order_by()}
+
+
+def _sees_all(user: Any) -> bool:
+    return user.is_authenticated and user.is_active and user.is_superuser
 
 
 def _is_api_operation(match: ResolverMatch) -> bool:

@@ -23,6 +23,8 @@ class Metric(NamedTuple):
 
 
 UNFINISHED = "dispatch d join run r on r.id = d.run_id"
+REAL = "not exists (select from run t where t.test and t.id = {}.run_id)"
+"""Test runs are few and have an index: looked up there, the other runs need not be read."""
 ALIVE = "ended_at is null and beat_at > clock_timestamp() - interval '1 hour'"
 
 
@@ -35,7 +37,7 @@ def told_by_workers(name: str, figure: str, help: str, kind: str = "histogram") 
 # Each query gives rows of label values and, last, the value. Test runs are counted nowhere.
 METRICS = (
     Metric("holdfast_runs", "Unfinished runs by what they do.", f"""
-        select state, count(*) from (select d.state from {UNFINISHED} where not r.test limit {MOST}) d group by state""",
+        select state, count(*) from (select d.state from dispatch d where {REAL.format("d")} limit {MOST}) d group by state""",
            ("state",)),
     Metric("holdfast_runs_attention", "Runs that need a person.", f"""
         select count(*) from (select from run where state = 'attention' and not test limit {MOST}) r"""),
@@ -47,10 +49,10 @@ METRICS = (
         from (select r.created_at from {UNFINISHED}
               where d.state <> 'waiting' and not d.queued and not r.test order by d.run_id limit 1) o"""),
     Metric("holdfast_due_runs", "Runs that are due and that no worker holds.", f"""
-        select count(*) from (select from {UNFINISHED} where {DUE} and not r.test limit {MOST}) d"""),
+        select count(*) from (select from dispatch d where {DUE} and {REAL.format("d")} limit {MOST}) d"""),
     Metric("holdfast_claim_lag_seconds", "How long the longest of them has been due.", f"""
         select greatest(0, coalesce(extract(epoch from holdfast_now() - min(due_at)), 0))::float8
-        from (select d.due_at from {UNFINISHED} where {DUE} and not r.test order by d.due_at limit 1) d"""),
+        from (select d.due_at from dispatch d where {DUE} and {REAL.format("d")} order by d.due_at limit 1) d"""),
     Metric("holdfast_queued_runs", "Runs that wait for a slot of their flow.", f"""
         select count(*) from (select from dispatch
             where slot_of is not null and queued and due_at <= (select holdfast_now()) limit {MOST}) d"""),
@@ -60,8 +62,8 @@ METRICS = (
               where w.state = 'open' and w.due_at <= (select holdfast_now()) and not r.test
               order by w.due_at limit 1) w"""),
     Metric("holdfast_waits", "Open waits by kind.", f"""
-        select kind, count(*) from (select w.kind from wait w join run r on r.id = w.run_id
-            where w.state = 'open' and not r.test limit {MOST}) w group by kind""", ("kind",)),
+        select kind, count(*) from (select w.kind from wait w where w.state = 'open' and {REAL.format("w")} limit {MOST}) w
+        group by kind""", ("kind",)),
     told_by_workers("holdfast_start_lag_seconds", "claim_lag", "From the start of a run to its first claim."),
     told_by_workers("holdfast_wake_late_seconds", "wake_lateness", "From the due time of a wait to its end."),
     told_by_workers("holdfast_journal_batch_rows", "journal_rows", "Rows of one commit of the journal."),
@@ -84,9 +86,9 @@ METRICS = (
         select id, host, finished from worker where {ALIVE}""", ("worker", "host"), "counter"),
     Metric("holdfast_step_seconds", "How long the calls of the latest 2,000 attempts took, by quantile.", """
         select q::text, percentile_cont(q) within group (order by extract(epoch from ended_at - started_at))::float8
-        from (select a.started_at, a.ended_at from attempt a join run r on r.id = a.run_id
-              where a.run_id > (select coalesce(max(id), 0) - 1000 from run) and a.ended_at is not null and not r.test
-              limit 2000) a, unnest(array[0.5, 0.9, 0.99]::float8[]) q group by q order by q""", ("quantile",)),
+        from (select a.started_at, a.ended_at from (select id, test from run order by id desc limit 1000) r
+              cross join lateral (select started_at, ended_at from attempt where run_id = r.id and ended_at is not null limit 2000) a
+              where not r.test limit 2000) a, unnest(array[0.5, 0.9, 0.99]::float8[]) q group by q order by q""", ("quantile",)),
     Metric("holdfast_outbox", "Mails and webhooks that are not sent yet.", """
         select count(*) from outbox where state in ('queued', 'sending')"""),
     Metric("holdfast_outbox_oldest_seconds", "How long the oldest of them has been due.", """

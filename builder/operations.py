@@ -97,9 +97,9 @@ def everywhere(user: Any) -> list[dict[str, Any]]:
 def succeeded(user: Any) -> dict[str, Any]:
     """Runs of the last day that succeeded, among the latest."""
     took = ExpressionWrapper(F("ended_at") - F("created_at"), output_field=DurationField())
-    latest = access.runs_for(user, access.OPERATOR).filter(test=False).order_by("-pk").values("pk")[:RUNS_READ]
-    found = Run.objects.filter(pk__in=latest, state=RunState.SUCCEEDED, ended_at__gt=BusinessNow() - timedelta(hours=HOURS))
-    return found.aggregate(number=Count("pk"), average=Avg(took))
+    latest = access.runs_for(user, access.OPERATOR).filter(test=False).order_by("-pk")[:RUNS_READ].values("pk", "state", "ended_at", took=took)
+    good = Q(state=RunState.SUCCEEDED, ended_at__gt=BusinessNow() - timedelta(hours=HOURS))
+    return latest.aggregate(number=Count("pk", filter=good), average=Avg("took", filter=good))
 
 
 # What is failing
@@ -161,14 +161,14 @@ COSTS = """
 select r.workflow_id, w.name, max(r.version_id), regexp_replace(regexp_replace(a.path, '^.*/', ''), '\\[.*$', '') as step,
     count(*), avg(a.cost), sum(a.cost)
 from attempt a join run r on r.id = a.run_id join workflow w on w.id = r.workflow_id
-where a.run_id between %s and %s and a.cost is not null and not r.test and r.workflow_id = any(%s)
+where a.run_id between %(first)s and %(last)s and r.id between %(first)s and %(last)s and a.cost is not null and not r.test and r.workflow_id = any(%(flows)s)
 group by 1, 2, 4 order by 7 desc limit 200
 """
 
 
 def _costs(first: int, last: int, flows: list[int]) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(COSTS, [first, last, flows])
+        cursor.execute(COSTS, {"first": first, "last": last, "flows": flows})
         columns = ("flow_id", "flow", "version_id", "step", "calls", "average", "total")
         return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
@@ -201,10 +201,10 @@ def mail() -> dict[str, Any]:
     """The outbox: what is on its way and since when, and what failed in the last day."""
     unsent = OutboxMessage.objects.filter(state__in=[OutboxState.QUEUED, OutboxState.SENDING])
     told = unsent.aggregate(number=Count("pk"), oldest=Min("created_at"))
-    latest = OutboxMessage.objects.order_by("-pk").values("pk")[:RUNS_READ]
-    ended = OutboxMessage.objects.filter(pk__in=latest, created_at__gt=BusinessNow() - timedelta(hours=HOURS))
-    counts = dict(ended.values_list("state").annotate(number=Count("pk")))
-    return told | {"sent": counts.get(OutboxState.SENT, 0), "failed": counts.get(OutboxState.FAILED, 0)}
+    latest = OutboxMessage.objects.order_by("-pk")[:RUNS_READ].values("pk", "state", "created_at")
+    today = Q(created_at__gt=BusinessNow() - timedelta(hours=HOURS))
+    ended = {"sent": OutboxState.SENT, "failed": OutboxState.FAILED}
+    return told | latest.aggregate(**{name: Count("pk", filter=today & Q(state=state)) for name, state in ended.items()})
 
 __all__ = [
     "LISTED", "WORDS", "costs", "everywhere", "failing", "mail", "schedules", "signature", "stuck", "succeeded", "waiting",

@@ -22,7 +22,8 @@ select id, state from family where id <> %(run)s limit %(most)s
 """
 # Whether a later run of its origin has succeeded. Most runs have no others, and are not looked at further.
 MADE_GOOD = """
-(("run"."rerun_of_id" is not null or exists (select from run a where a.rerun_of_id = "run"."id")) and exists (
+(("run"."rerun_of_id" is not null or exists (
+    select from run a where a.rerun_of_id = "run"."id" and a.rerun_of_id is not null)) and exists (
     with recursive up(id, before) as (
         select "run"."id", "run"."rerun_of_id"
         union select r.id, r.rerun_of_id from up join run r on r.id = up.before

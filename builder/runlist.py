@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core.cache import cache
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
@@ -23,7 +24,7 @@ from django.utils import timezone
 from builder import access, timespan
 from builder.editing.places import name_at
 from runtime.clock import business_now
-from runtime.models import Run, RunSearch, Workflow
+from runtime.models import Run, RunSearch, Version, Workflow
 from runtime import slots
 from runtime.states import DispatchState, RunState
 
@@ -199,7 +200,8 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
     if chosen.bounded:
         runs = _among_the_latest(user, runs, chosen)
     if chosen.version is not None:
-        runs = runs.filter(version__number=chosen.version)
+        versions = Version.objects.filter(number=chosen.version, **({"workflow": chosen.flow} if chosen.flow is not None else {}))
+        runs = runs.filter(version_id__in=list(versions.values_list("pk", flat=True)))
     if chosen.error:
         runs = runs.alias(kind=KeyTextTransform("kind", "error")).filter(state=RunState.FAILED, kind=chosen.error)
     return runs.filter(in_state(chosen.state)) if chosen.state else runs
@@ -262,10 +264,12 @@ def counts(user: Any, chosen: Filter) -> dict[str, str]:
     """State -> how many, "1,000+" beyond a thousand; "" is all of them. Searches are not counted: each count is a search."""
     if chosen.bounded:
         return dict.fromkeys(("", *STATES), "")
-    everything = matching(user, replace(chosen, state="", before=None, after=None)).order_by().values("pk")
+    everything = matching(user, replace(chosen, state="", before=None, after=None)).values("pk")
     counted = {}
     for state in ("", *STATES):
         found = everything.filter(in_state(state)) if state else everything
+        # Newest first, by an index: else Postgres may look for the few of a state among all runs, from the oldest on.
+        found = found.order_by() if state in ("running", "waiting") else found.order_by("-pk")
         found = found[: COUNT_TO + 1].count()
         counted[state] = f"{COUNT_TO:,}+" if found > COUNT_TO else f"{found:,}"
     return counted
@@ -290,18 +294,25 @@ def last_day(user: Any) -> dict[str, Any]:
 def _last_day(user: Any) -> dict[str, Any]:
     columns = ("created_at", "ended_at", "state", "cost", "parent_id")
     latest = access.runs_for(user).filter(test=False).order_by("-pk").values(*columns)[:DAY_READ]
-    sql, parameters = latest.query.sql_with_params()
     hours, failed, whole = [0] * HOURS, [0] * HOURS, (0, 0, 0, None, None)
-    with connection.cursor() as cursor:
-        cursor.execute(LAST_DAY.format(latest=sql), parameters)
-        for age, *told in cursor.fetchall():
-            if age is None:
-                whole = tuple(told)
-            elif 0 <= age < HOURS:
-                hours[-1 - age], failed[-1 - age] = told[0], told[1]
+    for age, *told in _hours_of(latest):
+        if age is None:
+            whole = tuple(told)
+        elif 0 <= age < HOURS:
+            hours[-1 - age], failed[-1 - age] = told[0], told[1]
     number, bad, good, cost, took = whole
     rate = f"{100 * good / (good + bad):.1f}%" if good + bad else ""
     return {"bars": _columns(hours, failed), "runs": number, "failed": bad, "rate": rate, "cost": cost, "median": took}
+
+
+def _hours_of(latest: QuerySet[Run]) -> list[tuple]:
+    try:
+        sql, parameters = latest.query.sql_with_params()
+    except EmptyResultSet:  # whoever sees no flow sees no run
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(LAST_DAY.format(latest=sql), parameters)
+        return cursor.fetchall()
 
 
 def _columns(hours: list[int], failed: list[int]) -> list[dict[str, int]]:

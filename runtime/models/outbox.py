@@ -43,4 +43,5 @@ class OutboxMessage(models.Model):
         indexes = [
             models.Index(fields=["due_at"], condition=Q(state__in=["queued", "sending"]), name="outbox_due"),
             models.Index(fields=["worker_id"], condition=Q(state="sending"), name="outbox_sending"),
+            models.Index(fields=["-id"], condition=Q(state="failed"), name="outbox_failed"),
         ]

@@ -64,6 +64,7 @@ class Run(models.Model):
             models.Index(fields=["state", "-id"], condition=~Q(state="succeeded"), name="run_state_id"),
             models.Index(KeyTextTransform("kind", "error"), F("id").desc(), condition=Q(state="failed"), name="run_error_kind"),
             models.Index(fields=["workflow", "ended_at"], condition=Q(ended_at__isnull=False), name="run_ended_at"),
+            models.Index(fields=["-id"], condition=Q(test=True), name="run_tests"),
             models.Index(fields=["rerun_of"], condition=Q(rerun_of__isnull=False), name="run_rerun_of"),
         ]
 

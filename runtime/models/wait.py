@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q, Value
+from django.db.models.functions import Upper
 
 from ..clock import BusinessNow
 from ..states import WaitKind, WaitState, values
@@ -133,6 +134,7 @@ class Recipient(models.Model):
     class Meta:
         db_table = "recipient"
         constraints = [models.UniqueConstraint(fields=["approval", "address"], name="recipient_once")]
+        indexes = [models.Index(Upper("address"), name="recipient_address")]
 
 
 class Decision(models.Model):

@@ -1,6 +1,6 @@
 """`make bench-ui`: the builder measured with flows of 20, 100 and 500 steps, on a Holdfast of its own in a real browser.
 
-Options: --steps 20,100,500, --rounds N.
+Options: --steps 20,100,500, --rounds N. With --runs N, the pages beside so many runs instead (`runs.py`), --times N each.
 Prints a Markdown table: medians of the rounds, and the range.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from tests.bench import runs
 from tests.bench.flows import flow_of
 
 FIGURES = {
@@ -44,11 +45,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.bench.ui", description=__doc__)
     parser.add_argument("--steps", default="20,100,500")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--runs", type=int, default=0)
+    parser.add_argument("--times", type=int, default=40)
     chosen = parser.parse_args()
     sizes = [int(one) for one in chosen.steps.split(",")]
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-ui-"))
     folder.chmod(0o711)  # the database's user passes through when we are root
     try:
+        if chosen.runs:
+            return runs.main(folder, chosen.runs, chosen.times)
         report(measure(folder, sizes, chosen.rounds), sizes, chosen.rounds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

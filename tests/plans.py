@@ -1,0 +1,115 @@
+"""How Postgres answers what the product asks: the plan of every statement, and how many rows of which table it looks at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+
+from builder.metrics import METRICS
+from runtime import acts, admission, alerts, asking, claims, endings, housekeeping, memory, outbox, retention, waits
+from runtime.states import AlertKind
+
+LARGE = {
+    "run", "run_search", "step_result", "attempt", "log_line", "wait", "dispatch", "outbox", "frame", "frame_chunk", "frame_value",
+    "approval", "recipient", "decision", "blob",
+}  # fmt: skip
+"""Tables that grow with the runs."""
+FEW = 3_000
+
+
+@dataclass(slots=True)
+class Asked:
+    """A statement; (table, how it was read, rows looked at) of each place of its plan that reads a large table."""
+
+    sql: str
+    reads: list[tuple[str, str, int]] = field(default_factory=list)
+
+    @property
+    def whole(self) -> set[str]:
+        """The tables that are read from their beginning, further than it takes to find the first of many."""
+        return {table for table, how, rows in self.reads if how == "Seq Scan" and rows > FEW}
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for *_, rows in self.reads)
+
+
+@contextmanager
+def explained() -> Iterator[list[Asked]]:
+    """Every query of Django's connection inside the block, each with its plan; they are run twice."""
+    found: list[Asked] = []
+
+    def beside(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        if not many and _only_asks(sql.lower()):
+            plan = connection.connection.execute("explain (analyze, format json) " + sql, params).fetchone()[0]
+            found.append(Asked(sql, list(_reads(plan))))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(beside):
+        yield found
+
+
+def _only_asks(sql: str) -> bool:
+    writes = ("insert into", "update ", "delete from", "nextval")
+    return sql.lstrip().startswith(("select", "with")) and not any(word in sql for word in writes)
+
+
+def plan_of(sql: str, params: Any) -> Asked:
+    """Of one statement, which may write: what it changes is put back."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("explain (analyze, format json) " + sql, params)
+        plan = cursor.fetchone()[0]
+        transaction.set_rollback(True)
+    return Asked(sql, list(_reads(plan)))
+
+
+def _reads(plan: Any) -> Iterator[tuple[str, str, int]]:
+    plan = json.loads(plan) if isinstance(plan, str) else plan
+    nodes = [plan[0]["Plan"]]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.get("Plans", [])
+        if (table := node.get("Relation Name")) in LARGE and "Scan" in node["Node Type"]:
+            left = sum(node.get(f"Rows Removed by {why}", 0) for why in ("Filter", "Index Recheck"))
+            yield table, node["Node Type"], round((node["Actual Rows"] + left) * max(1, node["Actual Loops"]))
+
+
+def statements(run: int, wait: int, flow: int) -> dict[str, tuple[str, Any]]:
+    """What workers ask all the time and when something happens to that run, which waits; and what monitors ask."""
+    claim = {"limit": 50, "lease": 30, "unable": [], "worker": 1}
+    seen = {"runs": [run], "referenced": ["*"], "always": []}
+    return {
+        "claim": (claims.CLAIM, claim),
+        "claim of suspects": (claims.CLAIM_SUSPECTS, claim | {"least": 1, "most": 1, "alone": False}),
+        "suspects": (claims.SUSPECTS, [5, []]),
+        "next due": (claims.NEXT_DUE, [[]]),
+        "leases renewed": (claims.RENEW, {"worker": 1, "lease": 30}),
+        "leases taken back": (claims.TAKE_BACK, {"half": 15, "soonest": 0, "latest": 1e12}),
+        "claims unknown": (claims.UNKNOWN, [1, []]),
+        "resume: frames": (memory.FRAMES, seen),
+        "resume: results": (memory.RESULTS, seen),
+        "resume: attempts": (memory.ATTEMPTS, seen),
+        "resume: waits": (memory.WAITS, seen),
+        "wake: lock": (waits.LOCK, [run]),
+        "wake: wait": (waits.RESOLVE, ["{}", wait]),
+        "wake: run": (waits.WAKE, {"run": run}),
+        "wake: signals": (waits.KEPT_FOR_OPEN, [run]),
+        "mails due": (outbox.CLAIM, {"limit": 20, "lease": 300, "worker": 1}),
+        "mails left behind": (outbox.LEFT_BEHIND, [30]),
+        "questions due": (asking.DUE, [20]),
+        "flows with limits": (admission.FLOWS, []),
+        "runs too old": (admission.END_OLD, admission.END_OLD_WITH),
+        "ends": (endings.TAKE, []),
+        "children of an end": (acts.CHILDREN_ENDED, [run]),
+        "versions that nobody can run": (housekeeping.STUCK_VERSIONS, None),
+        "versions that somebody can run": (housekeeping.ABLE_AGAIN, None),
+        "retention": (retention.OLD, {"usual": 300, "limit": 50}),
+        **{f"metric {one.name}": (one.sql, None) for one in METRICS},
+        **{f"alert {kind}": (alerts.RULES[kind].sql, {"team": None, "flow": None}) for kind in AlertKind},
+        **{f"alert {kind} of a flow": (alerts.RULES[kind].sql, {"team": None, "flow": flow}) for kind in AlertKind},
+    }  # fmt: skip
