@@ -237,11 +237,15 @@ def in_state(state: str) -> Q:
 def _found_by(user: Any, text: str, latest: Q) -> Q:
     """The run of this number; those with this value, or one that begins like this, in what their flows declare; and, among
     the latest runs, the key or words of the title."""
-    found = latest & (Q(title__icontains=text) | Q(idempotency_key=text)) | Q(pk__in=_declaring(user, text.lower()))
+    worded, known = latest & (Q(title__icontains=text) | Q(idempotency_key=text)), _declaring(user, text.lower())
     if number := _NUMBER.fullmatch(text):
         digits = re.sub(r"\D", "", number[1])
-        found |= Q(pk=int(digits)) if len(digits) < 19 else Q()
-    return found
+        known += [int(digits)] if len(digits) < 19 else []
+    if not known:
+        return worded
+    # Not as two conditions of one query, for which all runs might be walked through.
+    both = Run.objects.filter(worded).values("pk").union(Run.objects.filter(pk__in=known).values("pk"), all=True)
+    return Q(pk__in=both)
 
 
 def _declaring(user: Any, text: str) -> list[int]:
