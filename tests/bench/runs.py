@@ -216,10 +216,10 @@ def figures_of(made: Any) -> Iterator[Figure]:
     for name, addresses in large.items():
         yield Figure(f"a run of {STEPS:,} steps, {name}", "administrator", addresses, RUN, part=name == "live")
     admin = {
-        "runs": ["run/", "run/?p=3"],
+        "runs": ["run/", "run/?p=2"],
         "runs by state": [f"run/?state={state}" for state in ("failed", "succeeded", "attention")],
         "a run with its steps": [f"run/{run}/change/" for run in (*made.seen, ended)],
-        "waits": ["wait/", "wait/?p=3", "wait/?state=open", "wait/?kind=person"],
+        "waits": ["wait/", "wait/?p=2", "wait/?state=open", "wait/?kind=person"],
         "waits that were cancelled": ["wait/?state=cancelled"],
         "waits of a run": [f"wait/?q={run}" for run in some(20)],
         "mails": ["outboxmessage/", "outboxmessage/?state=failed"],
