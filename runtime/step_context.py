@@ -90,13 +90,11 @@ class StepContext:
         if not per_minute:
             return
         execution = self._execution
-        each = f"{60 / per_minute:.9f} seconds"
         key = f"team:{execution.plan.team_id}:{key}"
         with self._off_the_clock():
-            while not await execution.services.query(limits.ADMIT, {"key": key, "each": each}):
+            while later := (await execution.services.query(limits.ADMIT, [key, limits.each(per_minute)]))[0][0]:
                 self._group.check()
-                left = await execution.services.query(limits.LEFT, [each, key])
-                await asyncio.sleep(min(5.0, max(0.01, float(left[0][0]) if left else 0.01)))
+                await asyncio.sleep(min(5.0, max(0.01, later)))
 
     def answered(
         self, response: Any, *, outcome: AttemptOutcome = AttemptOutcome.ANSWERED, error: str | None = None, **spent: Any

@@ -37,16 +37,17 @@ class Pattern:
 
 PLAN = """
 create unlogged table seed as
-select n.id, n.pattern, n.version_id, v.workflow_id, n.began - p.created_at as shift, n.chance, n.other,
-    holdfast_now() + interval '30 days' * n.other as due
-from (
+with n as materialized (  -- drawn once, whatever it is joined with
     select %(first)s + n as id, (%(patterns)s::bigint[])[1 + floor(random() * 10000)::int] as pattern,
         case when n <= %(rare)s then %(rare_version)s
              else (%(versions)s::bigint[])[1 + least(floor(-ln(1 - random()) * 2)::int, %(flows)s - 1)] end as version_id,
         holdfast_now() - make_interval(secs => %(seconds)s * (1 - n::float8 / %(count)s)) as began,
         random() as chance, random() as other
     from generate_series(1, %(count)s) as n
-) n join run p on p.id = n.pattern join version v on v.id = n.version_id
+)
+select n.id, n.pattern, n.version_id, v.workflow_id, n.began - p.created_at as shift, n.chance, n.other,
+    holdfast_now() + interval '30 days' * n.other as due
+from n join run p on p.id = n.pattern join version v on v.id = n.version_id
 """
 OWN = {
     "run": {

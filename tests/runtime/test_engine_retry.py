@@ -31,7 +31,7 @@ WIDE = [
      "steps": [probe("body"), INNER]},
     {"id": "count", "type": "loop", "config": {"while": "loop.index < 2"}, "steps": [probe("again")]},
     {**probe("bad", fail=99, retry=False), "on_error": {"steps": [probe("rescue"), probe("rescued")]}},
-    {"id": "box", "type": "parallel", "branches": lanes(a=[probe("broken", fail=99, retry=False)], b=[probe("fine")]),
+    {"id": "box", "type": "parallel", "branches": lanes(a=[probe("fine"), probe("broken", fail=99, retry=False)], b=[]),
      "on_error": {"steps": [probe("swept")]}},
     probe("last"),
     REPLY,
@@ -217,7 +217,7 @@ def test_refusals(engine):
     engine.wait(run, "reply")
     engine.parked(run)
     with pytest.raises(acts.NotPossible, match="has been handled"):
-        acts.retry(run, "box/b/fine")
+        acts.retry(run, "box/a/fine")
     for path in ("which/no/never", "each[7]/body", "each[3]"):
         with pytest.raises(acts.NotPossible, match="not begun"):
             acts.retry(run, path)
