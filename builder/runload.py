@@ -109,7 +109,8 @@ def load(run: Run, definition: dict[str, Any], wanted: Wanted = Wanted()) -> Row
 
 
 def fingerprint(run_id: int) -> str:
-    """Changes whenever the run page would show something else; what only grows with the clock does not count."""
+    """Changes whenever the run page would show something else; what only grows with the clock does not count. To be asked
+    before the run is read: else what changes in between would be taken for shown, and never be."""
     with connection.cursor() as cursor:
         cursor.execute(FINGERPRINT, {"run": run_id})
         return hashlib.sha256(repr(cursor.fetchone()).encode()).hexdigest()[:24]

@@ -22,10 +22,11 @@ TELLING = ("attention", "failed", "running", "waiting", "queued", "succeeded", "
 
 def watched(workflow: Workflow, run_id: int) -> dict[str, Any]:
     """What the bar shows, and `steps`: id -> {state, word}. Http404 for a run that is no test of this flow."""
+    rev = fingerprint(run_id)
     run = Run.objects.select_related("version", "dispatch").filter(pk=run_id, workflow=workflow, test=True).first()
     if run is None:
         raise Http404("There is no such test run of this flow.")
-    rev, definition = fingerprint(run_id), run.version.definition
+    definition = run.version.definition
     nodes = tree(definition, load(run, definition), run, business_now())
     live = run.state in UNFINISHED
     at = next((node.name for node in nodes if node.path == most_telling(nodes)), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from django.utils import timezone
 from builder import runlist, uncertain
 from builder.runlist import Filter
 from builder.runload import Wanted, fingerprint, load
+from builder.testwatch import watched
 from runtime.models import AuditEntry, Dispatch, Run, StepResult
 from runtime.paths import key_of
 from tests.builder import factories
@@ -370,6 +372,32 @@ def test_nothing_is_sent_while_nothing_changed(client, operator, version):
     live = reverse("run_live", args=[run.pk])
     etag = client.get(live)["ETag"]
     assert client.get(live, headers={"If-None-Match": etag}).status_code == 204
+
+
+def ending(run: Run) -> Callable[[int], str]:
+    """`fingerprint`, at whose moment the run ends."""
+
+    def mark(run_id: int) -> str:
+        Dispatch.objects.filter(pk=run.pk).delete()
+        Run.objects.filter(pk=run.pk).update(state="succeeded", ended_at=factories.at(9))
+        return fingerprint(run_id)
+
+    return mark
+
+
+@pytest.mark.parametrize("view", ["run", "run_live"])
+def test_a_run_that_ends_while_its_page_is_made_is_not_shown_as_running_for_ever(client, operator, version, monkeypatch, view):
+    run = factories.run(version, dispatch="claimed")
+    monkeypatch.setattr("builder.views.runs.page.fingerprint", ending(run))
+    shown = client.get(reverse(view, args=[run.pk])).context
+    assert shown["etag"] == f'"{fingerprint(run.pk)}"'
+    assert shown["shown"]["state"] == "succeeded" and not shown["live"]
+
+
+def test_a_test_run_that_ends_while_it_is_looked_at_is_not_watched_for_ever(version, monkeypatch):
+    run = factories.run(version, dispatch="claimed", test=True)
+    monkeypatch.setattr("builder.testwatch.fingerprint", ending(run))
+    assert not watched(run.workflow, run.pk)["live"]
 
 
 def test_whatever_changes_is_seen(version):

@@ -46,8 +46,8 @@ MOST_RELATED = 5
 
 @require_safe
 def run_page(request: HttpRequest, run_id: int) -> HttpResponse:
-    run = access.get_run(request.user, run_id)
-    context = run_context(request, run)
+    rev = fingerprint(run_id)
+    context = run_context(request, access.get_run(request.user, run_id), rev)
     template = "runs/_run.html" if request.headers.get("HX-Request") else "runs/run.html"
     return render(request, template, context)
 
@@ -56,11 +56,11 @@ def run_page(request: HttpRequest, run_id: int) -> HttpResponse:
 def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
     """204 while nothing changed; else the parts of the page, each with a mark by which the browser leaves alone what
     looks as before."""
-    run = access.get_run(request.user, run_id)
-    etag = f'"{fingerprint(run_id)}"'
+    rev = fingerprint(run_id)
+    run, etag = access.get_run(request.user, run_id), f'"{rev}"'
     if request.headers.get("If-None-Match") == etag:
         return HttpResponse(status=204)
-    context = run_context(request, run) | {"oob": True}
+    context = run_context(request, run, rev) | {"oob": True}
     parts = [*PARTS]
     if context["asked"].view:
         parts = [("stage", "runs/_stage.html") if part == "steps" else (part, name) for part, name in PARTS]
@@ -76,8 +76,7 @@ def marked(part: str, html: str) -> str:
     return html.replace('data-rev=""', f'data-rev="{part}-{digest(html)}"', 1)
 
 
-def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
-    rev = fingerprint(run.pk)
+def run_context(request: HttpRequest, run: Run, rev: str) -> dict[str, Any]:
     asked, now = Asked.of(run.pk, request.GET), business_now()
     definition = run.version.definition
     rows = load(run, definition, asked.wanted)
