@@ -20,13 +20,6 @@ INTRO = "hot/yes/meanwhile/outreach/intro"
 
 
 @pytest.fixture
-def operator(client):
-    person = factories.user("operator")
-    client.force_login(person)
-    return person
-
-
-@pytest.fixture
 def run():
     """Failed at the deal, after two answered calls; a mail went out from the other lane."""
     error = {"step": "deal", "name": "Create deal in CRM", "path": DEAL, "message": "503 Service Unavailable"}

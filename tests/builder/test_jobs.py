@@ -26,13 +26,6 @@ def version():
 
 
 @pytest.fixture
-def operator(client):
-    person = factories.user("operator")
-    client.force_login(person)
-    return person
-
-
-@pytest.fixture
 def worked(monkeypatch):
     """Do what a worker does with the jobs that are there. Within a test's transaction connections stay open."""
     monkeypatch.setattr(jobs, "close_old_connections", lambda: None)

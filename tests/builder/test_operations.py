@@ -24,13 +24,6 @@ def version():
     return factories.version()
 
 
-@pytest.fixture
-def operator(client):
-    person = factories.user("operator")
-    client.force_login(person)
-    return person
-
-
 @pytest.fixture(autouse=True)
 def today(monkeypatch):
     monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=30))

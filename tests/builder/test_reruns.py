@@ -22,13 +22,6 @@ def today(monkeypatch):
 
 
 @pytest.fixture
-def operator(client):
-    person = factories.user("operator")
-    client.force_login(person)
-    return person
-
-
-@pytest.fixture
 def chain(operator) -> list[Run]:
     """Failed, again from that, again from that; and twice more from the first."""
     version, error = factories.version(), {"path": "qualify", "step": "qualify", "name": "Qualify lead", "message": "503"}

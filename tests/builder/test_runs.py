@@ -31,13 +31,6 @@ def version():
     return factories.version()
 
 
-@pytest.fixture
-def operator(client):
-    person = factories.user("operator")
-    client.force_login(person)
-    return person
-
-
 def page(client, run: Run, **query) -> str:
     answer = client.get(reverse("run", args=[run.pk]), query)
     assert answer.status_code == 200

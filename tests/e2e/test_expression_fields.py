@@ -19,11 +19,17 @@ def popup(builder):  # noqa: F811
     return builder.page.locator("#complete")
 
 
-def test_a_path_is_completed_while_it_is_typed_and_becomes_a_pill(builder, lead, popup):  # noqa: F811
+def emptied(builder, lead, field: str):  # noqa: F811
+    """An expression field of the mail, with nothing in it and the caret there."""
     builder.open(lead.pk)
     builder.select("Nurture")
-    subject = builder.field("config.subject").locator(".expr")
-    subject.fill("")
+    editor = builder.field(field).locator(".expr")
+    editor.fill("")
+    return editor
+
+
+def test_a_path_is_completed_while_it_is_typed_and_becomes_a_pill(builder, lead, popup):  # noqa: F811
+    subject = emptied(builder, lead, "config.subject")
     keys = builder.page.keyboard
     keys.type("Hello {{ comp")
     expect(popup.get_by_role("option").first).to_contain_text("trigger.body.company")
@@ -41,10 +47,7 @@ def test_a_path_is_completed_while_it_is_typed_and_becomes_a_pill(builder, lead,
 
 
 def test_a_field_that_was_left_does_not_take_the_focus_back(builder, lead, popup):  # noqa: F811
-    builder.open(lead.pk)
-    builder.select("Nurture")
-    subject = builder.field("config.subject").locator(".expr")
-    subject.fill("")
+    subject = emptied(builder, lead, "config.subject")
     keys = builder.page.keyboard
     keys.type("{{ comp")
     expect(popup.get_by_role("option").first).to_contain_text("trigger.body.company")
@@ -73,10 +76,7 @@ def test_an_answer_that_comes_while_more_is_typed_keeps_nothing_from_being_tried
 
 
 def test_a_slash_opens_the_data_at_the_caret(builder, lead, popup):  # noqa: F811
-    builder.open(lead.pk)
-    builder.select("Nurture")
-    body = builder.field("config.body").locator(".expr")
-    body.fill("")
+    body = emptied(builder, lead, "config.body")
     keys = builder.page.keyboard
     keys.type("For https://a.example/x: ")
     expect(popup).to_be_hidden()
@@ -90,10 +90,7 @@ def test_a_slash_opens_the_data_at_the_caret(builder, lead, popup):  # noqa: F81
 
 
 def test_escape_leaves_what_was_typed_and_keeps_the_panel(builder, lead, popup):  # noqa: F811
-    builder.open(lead.pk)
-    builder.select("Nurture")
-    subject = builder.field("config.subject").locator(".expr")
-    subject.fill("")
+    subject = emptied(builder, lead, "config.subject")
     builder.page.keyboard.type("/")
     expect(popup).to_be_visible()
     builder.page.keyboard.press("Escape")
