@@ -49,6 +49,14 @@ def flag(name: str, default: bool = False) -> bool:
     return value in TRUE
 
 
+def choice(name: str, among: tuple[str, ...]) -> str:
+    """One of these words; the first where there is none."""
+    value = text(name, among[0]).lower()
+    if value not in among:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(among)}, not {value!r}.")
+    return value
+
+
 def number(name: str, default: float, least: float, most: float = float("inf")) -> float:
     try:
         value = float(text(name) or default)

@@ -1,9 +1,13 @@
-"""Log lines without the secrets that addresses carry: whoever reads a log must not be able to decide or to post."""
+"""Log lines, plain or as JSON, without the secrets that addresses carry: whoever reads a log must not be able to decide or to
+post."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+from datetime import UTC, datetime
+from typing import Any
 
 # Webhook, approval and callback links hold their secret as a path segment; other long random segments are hidden too.
 LINK = re.compile(r"(/(?:hooks|a|callbacks/\d+)/)[^/\s?#'\"]+")
@@ -35,3 +39,18 @@ class ScrubbedFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return scrub(super().format(record))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, for what collects logs and finds the lines of a run: `at`, `level`, `logger`, `message`, what of
+    `ABOUT` is known, and `traceback`."""
+
+    ABOUT = ("run", "step", "workflow", "error_kind", "status_code")
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        told: dict[str, Any] = {"at": at, "level": record.levelname, "logger": record.name, "message": scrub(record.getMessage())}
+        told |= {name: value for name in self.ABOUT if (value := getattr(record, name, None)) is not None}
+        if record.exc_info:
+            told["traceback"] = scrub(self.formatException(record.exc_info))
+        return json.dumps(told, default=str)

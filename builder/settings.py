@@ -241,8 +241,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"without_traceback": {"()": "builder.logs.WithoutTraceback"}},
-    "formatters": {"line": {"()": "builder.logs.ScrubbedFormatter"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {"text": {"()": "builder.logs.ScrubbedFormatter"}, "json": {"()": "builder.logs.JsonFormatter"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": env.choice("HOLDFAST_LOG_FORMAT", ("text", "json"))}},
     "root": {"handlers": ["console"], "level": env.text("HOLDFAST_LOG_LEVEL", "INFO").upper()},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},

@@ -74,7 +74,8 @@ async def _try(execution: Execution, ctx: StepContext) -> Outcome:
     except Exception as bug:
         if ctx.open is None:
             raise
-        log.exception("run %s: step %s broke after its call began", execution.run.id, ctx.path)
+        about = {"run": execution.run.id, "step": ctx.path}
+        log.exception("run %s: step %s broke after its call began", execution.run.id, ctx.path, extra=about)
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     finally:
         ctx.limit = None

@@ -134,7 +134,8 @@ async def _start_flows(connection: psycopg.AsyncConnection, ended: dict[str, Any
     if failure_flow and ended["state"] == "failed":
         found += await (await cursor.execute(NAMED_FLOW, {**given, "named": failure_flow})).fetchall()
     if found and ended["depth"] >= LONGEST_CHAIN:
-        log.warning("run %s: %s flows that its end would start are not: the chain is too long", ended["id"], len(found))
+        words = "run %s: %s flows that its end would start are not: the chain is too long"
+        log.warning(words, ended["id"], len(found), extra={"run": ended["id"]})
         return False
     given = told(ended)
     for flow in found:

@@ -96,7 +96,8 @@ class Housekeeping:
             now, taken, killers = await claims.take_back(connection, self.worker.lease_seconds, self._soonest, last + half)
             self.taken_back += taken
             for run_id in killers:
-                log.error("run %s killed its worker %s times while alone: quarantined", run_id, claims.LONE_DEATHS)
+                words = "run %s killed its worker %s times while alone: quarantined"
+                log.error(words, run_id, claims.LONE_DEATHS, extra={"run": run_id})
                 await connection.execute(QUARANTINE, [run_id])
         if not last <= now <= last + half:
             self._soonest = now + self.worker.lease_seconds / 2

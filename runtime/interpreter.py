@@ -40,7 +40,7 @@ async def advance(execution: Execution) -> None:
     try:
         await _to_its_end(execution)
     except StaleClaim:
-        log.info("run %s: the lease was lost, nothing more is written", execution.run.id)
+        log.info("run %s: the lease was lost, nothing more is written", execution.run.id, extra={"run": execution.run.id})
     except Refused as refused:
         await _end_refused(execution, str(refused))
     except asyncio.CancelledError:
@@ -49,10 +49,12 @@ async def advance(execution: Execution) -> None:
 
 
 async def _to_its_end(execution: Execution) -> None:
+    failed_at = None
     try:
         await _walk(execution)
         rows = await execution.end_rows(RunState.SUCCEEDED)
     except StepFailed as failed:
+        failed_at = failed.error.get("path", "")
         ended = await execution.end_rows(RunState.FAILED, error=failed.error)
         rows = [execution.log("", f"The run failed: {failed}", "error"), *ended]
     except RunStopped as stopped:
@@ -60,6 +62,9 @@ async def _to_its_end(execution: Execution) -> None:
         ended = await execution.end_rows(stopped.state, stopped.output, stopped.error)
         rows = [*stopped.rows, execution.log("", words), *ended]
     await execution.commit(*rows)
+    if failed_at is not None:
+        about = {"run": execution.run.id, "step": failed_at}
+        log.info("run %s failed at step %s", execution.run.id, failed_at, extra=about)
 
 
 async def _walk(execution: Execution) -> None:
@@ -72,13 +77,13 @@ async def _walk(execution: Execution) -> None:
 
 async def _end_refused(execution: Execution, why: str) -> None:
     """The database would not take this run's rows: fail the run and say so, rather than try for ever."""
-    log.error("run %s: the database refused its rows: %s", execution.run.id, why)
+    log.error("run %s: the database refused its rows: %s", execution.run.id, why, extra={"run": execution.run.id})
     execution.claim.refused = None
     error = {"message": f"The database refused what the run wrote: {why}"}
     try:
         await execution.commit(*await execution.end_rows(RunState.FAILED, error=error))
     except StaleClaim:
-        log.info("run %s: the lease was lost", execution.run.id)
+        log.info("run %s: the lease was lost", execution.run.id, extra={"run": execution.run.id})
 
 
 async def sequence(execution: Execution, nodes: list[Node], prefix: str, scope: Scope, group: Group) -> None:
@@ -244,7 +249,7 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
     except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped, Unstorable):
         raise
     except Exception as bug:
-        log.exception("run %s: step %s broke", execution.run.id, ctx.path)
+        log.exception("run %s: step %s broke", execution.run.id, ctx.path, extra={"run": execution.run.id, "step": ctx.path})
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     if isinstance(outcome, Stop):
         # Its rows are written with the end: a result without it would let the next owner pass over the stop.

@@ -243,7 +243,7 @@ class Worker:
         if execution.due_at is not None and execution.due_at < self.claiming.sleeps_until:
             self.bell.set()
         if not task.cancelled() and (error := task.exception()):
-            log.error("run %s: the interpreter broke", execution.run.id, exc_info=error)
+            log.error("run %s: the interpreter broke", execution.run.id, exc_info=error, extra={"run": execution.run.id})
             execution.claim.refused = None
             self.journal.add(execution.claim, execution.broken_rows(error))
 

@@ -46,7 +46,7 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
     except TooManySignals:
         return error(429, "This run keeps 100 calls that it has not used; more are not taken.", headers={"Retry-After": "60"})
     except DatabaseTrouble:
-        log.exception("A callback of run %s could not be taken on, and was answered with 503.", run_id)
+        log.exception("A callback of run %s could not be taken on, and was answered with 503.", run_id, extra={"run": run_id})
         return try_later("This cannot be taken on just now. Send it again.", 10)
     return JsonResponse({"kept": kept}, status=202 if kept else 200)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import stat
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from builder import environment as env
-from builder.logs import ScrubbedFormatter, WithoutTraceback, scrub
+from builder.logs import JsonFormatter, ScrubbedFormatter, WithoutTraceback, scrub
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
@@ -86,6 +88,7 @@ def test_an_empty_key_file_is_refused_rather_than_replaced(tmp_path, monkeypatch
     ("name", "value", "line"),
     [
         ("HOLDFAST_DEBUG", "perhaps", "HOLDFAST_DEBUG must be 1 or 0"),
+        ("HOLDFAST_LOG_FORMAT", "xml", "HOLDFAST_LOG_FORMAT must be text or json"),
         ("PORT", "eighty", "PORT must be a number"),
         ("PORT", "80000", "PORT must be between 1 and 65535"),
         ("HOLDFAST_WORKERS", "1.5", "HOLDFAST_WORKERS must be a whole number"),
@@ -172,3 +175,18 @@ def test_a_wrong_host_is_a_line_in_the_log_and_no_traceback(settings):
     assert settings.LOGGING["loggers"][record.name]["filters"] == ["without_traceback"]
     assert WithoutTraceback().filter(record)
     assert "Traceback" not in ScrubbedFormatter().format(record)
+
+
+def test_as_json_each_line_names_its_run_and_step_and_hides_tokens_as_well():
+    record = logging.LogRecord("runtime.calls", logging.ERROR, "", 1, "run %s broke at /hooks/%s/\n\u2028", (7, "hush-token"), None)
+    record.run, record.step = 7, "each[2]/deal"
+    try:
+        raise ValueError("https://flows.example.com/a/another-hush")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    line = JsonFormatter().format(record)
+    told = json.loads(line)
+    assert (told["run"], told["step"], told["level"], told["logger"]) == (7, "each[2]/deal", "ERROR", "runtime.calls")
+    assert told["message"] == "run 7 broke at /hooks/***/\n\u2028" and "ValueError" in told["traceback"]
+    assert "hush" not in line and line.isprintable() and line.isascii()
+    assert datetime.fromisoformat(told["at"]).tzinfo is not None

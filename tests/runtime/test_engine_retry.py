@@ -105,8 +105,9 @@ def test_a_condition_decided_anew_may_take_another_lane(engine):
 
 def test_a_failed_run_goes_on_from_an_earlier_step(engine):
     run = engine.start(engine.publish([probe("a"), probe("b"), probe("c", fail=9, retry=False), probe("d")]))
-    engine.worker()
+    worker = engine.worker()
     engine.ends(run, "failed")
+    eventually(lambda: f"run {run} failed at step c" in worker.tail(), 60, "a line about it in the worker's log")
     engine.release("healed")
     foretold = retries.forecast(Run.objects.get(pk=run), course_of({"steps": [probe("a"), probe("b"), probe("c")]}, "b"))
     assert [step for step, *_ in foretold.again] == ["b", "c"]
