@@ -50,6 +50,10 @@ RULES = {
         select count(*) from (
             select ended_at from run where state = 'failed' and {OURS} order by id desc limit 2000) r
         where ended_at > (select holdfast_now() - interval '1 hour')"""),
+    AlertKind.RATE: Rule("Of at least ten runs that ended in the last hour failed", "percent", f"""
+        select case when count(*) < 10 then 0 else 100.0 * count(*) filter (where state = 'failed') / count(*) end from (
+            select state, ended_at from run where {OURS} order by id desc limit 20000) r
+        where state in ('succeeded', 'failed') and ended_at > (select holdfast_now() - interval '1 hour')"""),
     AlertKind.STUCK: Rule("Runs that need a person, or that nobody takes for a minute", "runs", f"""
         select (select count(*) from (select from run where state = 'attention' and {OURS} limit 1000) a)
              + (select count(*) from (
@@ -128,7 +132,7 @@ def number(value: float) -> str:
 
 
 def failures(alert: Alert) -> list[Run]:
-    """The latest runs that a rule about failed runs counts."""
+    """The latest failed runs, for a rule about these."""
     runs = Run.objects.filter(state=RunState.FAILED, test=False)
     if alert.workflow_id:
         runs = runs.filter(workflow=alert.workflow_id)
@@ -143,7 +147,7 @@ def _tell(alert: Alert, *, again: bool = False, resolved: bool = False) -> int:
     if alert.workflow_id:
         subject += f": {''.join(letter if letter.isprintable() else ' ' for letter in str(alert.workflow))}"
     text = f"{words(alert)}.\n\n{settings.HOLDFAST_PUBLIC_URL}/operations/"
-    if alert.kind == AlertKind.FAILED and not resolved:
+    if alert.kind in (AlertKind.FAILED, AlertKind.RATE) and not resolved:
         text += "".join(f"\n\n{_failure(run)}" for run in failures(alert))
     if not resolved:
         text += f"\n\nYou are told again after {alert.quiet_minutes} minutes, and when it is over."

@@ -68,6 +68,7 @@ class JobState(StrEnum):
 class AlertKind(StrEnum):
     OLDEST = "oldest"
     FAILED = "failed"
+    RATE = "rate"
     STUCK = "stuck"
     OVERDUE = "overdue"
     SILENT = "silent"

@@ -32,7 +32,7 @@ class AlertForm(forms.Form):
     kind = forms.ChoiceField(label="When")
     threshold = forms.FloatField(
         label="More than", min_value=0, max_value=1_000_000,
-        help_text="Minutes, runs or US dollars, as the rule says; of workers: fewer than this.",
+        help_text="Minutes, runs, percent or US dollars, as the rule says; of workers: fewer than this.",
     )
     team = forms.ModelChoiceField(label="Of the team", queryset=Team.objects.none(), required=False)
     address = forms.EmailField(label="Tell by mail", max_length=320, required=False)
@@ -75,7 +75,9 @@ class AlertForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def alert_list(request: HttpRequest) -> HttpResponse:
-    form = AlertForm(request.POST or None, user=request.user, initial={"address": request.user.email})
+    """`?kind=cost` begins a new rule of that kind."""
+    begun = {"address": request.user.email, "kind": request.GET.get("kind", "")}
+    form = AlertForm(request.POST or None, user=request.user, initial=begun)
     if request.method == "POST" and form.is_valid():
         if mine(request).count() >= MOST:
             form.add_error(None, f"There are {MOST} rules already. Remove one first.")

@@ -11,7 +11,7 @@ from ..states import AlertKind, values
 
 
 class Alert(models.Model):
-    """`threshold` is minutes, a number or US dollars, as `kind` says. With a team or a flow, only its runs count.
+    """`threshold` is minutes, a number, percent or US dollars, as `kind` says. With a team or a flow, only its runs count.
     `firing_since` is set while it is so, `told_at` when it was told last; times are the wall clock."""
 
     kind = models.CharField(max_length=8)

@@ -82,6 +82,27 @@ def test_every_rule_sees_what_it_is_about(monkeypatch):
         assert alerts.value_of(Alert(kind=kind, threshold=0, team=other.workflow.team)) == 0, kind
 
 
+def test_a_rate_is_one_of_ten_runs_at_least(monkeypatch):
+    monkeypatch.setattr(factories, "START", timezone.now() - timedelta(minutes=30))
+    version, other = factories.version(), factories.version(of=factories.team("Finance"))
+    rate = lambda **where: alerts.value_of(Alert(kind="rate", threshold=0, **where))  # noqa: E731
+    for _ in range(3):
+        factories.run(version, state="failed", ended=60)
+    for _ in range(6):
+        factories.run(version, state="succeeded", ended=60)
+    factories.run(version, state="cancelled", ended=60)
+    factories.run(version, state="failed", ended=60, test=True)
+    factories.run(version)
+    assert rate() == 0, "nine have ended"
+    factories.run(version, state="failed", ended=60)
+    assert rate() == rate(team=version.workflow.team) == rate(workflow=version.workflow) == 40
+    factories.run(other, state="failed", ended=60)
+    assert rate(team=other.workflow.team) == 0
+    rule("rate", 20)
+    assert alerts.look() == 1
+    assert "45 percent" in OutboxMessage.objects.get(recipient="ops@example.com").payload["text"]
+
+
 def test_rules_are_made_and_removed_by_operators(client):
     person = factories.user("operator")
     client.force_login(person)
