@@ -60,6 +60,10 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["workflow", "-id"], name="run_workflow"),
+            models.Index(
+                fields=["workflow", "state", "-id"], condition=Q(state__in=["attention", "failed", "cancelled"]),
+                name="run_workflow_state",
+            ),
             models.Index(fields=["parent_id"], condition=Q(parent_id__isnull=False), name="run_parent"),
             models.Index(fields=["state", "-id"], condition=~Q(state="succeeded"), name="run_state_id"),
             models.Index(KeyTextTransform("kind", "error"), F("id").desc(), condition=Q(state="failed"), name="run_error_kind"),
