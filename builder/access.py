@@ -7,7 +7,7 @@ below, which know the person's teams: a row of another team does not exist (404)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -94,6 +94,7 @@ VIEWS: dict[str, Rule] = {
     "run_output_file": VIEWER,
     "run_file": VIEWER,
     "runs_act": OPERATOR,
+    "runs_told": OPERATOR,
     "jobs": OPERATOR,
     "job": OPERATOR,
     "job_stop": OPERATOR,
@@ -279,15 +280,17 @@ def role_of(rule: str) -> Role:
     return Role(rule) if rule in RANK else Role.VIEWER
 
 
-def admitted(user: Any, rule: str) -> bool:
-    """Whether somebody may enter at all. Which rows they then see, the look-ups say."""
+def admitted(user: Any, rule: str, roles: Mapping[int, Role] | None = None) -> bool:
+    """Whether somebody may enter at all. Which rows they then see, the look-ups say. `roles` are those of `roles_of`, where they
+    have been asked for already."""
     if rule == PUBLIC:
         return True
     if not (user.is_authenticated and user.is_active):
         return False
     if rule == SIGNED_IN or user.is_superuser:
         return True
-    return rule != SUPERUSER and any(RANK[role] >= RANK[Role(rule)] for role in roles_of(user).values())
+    held = roles_of(user) if roles is None else roles
+    return rule != SUPERUSER and any(RANK[role] >= RANK[Role(rule)] for role in held.values())
 
 
 def refusal(rule: str, team: Team | None = None) -> str:

@@ -18,8 +18,8 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet
 
-from builder import runlist
-from builder.runlist import Filter
+from builder import runfilter
+from builder.runfilter import Filter
 from runtime import acts
 from runtime.jobs import MOST_RUNS
 from runtime.jsonvalues import written_decimal
@@ -54,14 +54,14 @@ class FilterCommand(OperatorCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--state", choices=runlist.STATES)
+        parser.add_argument("--state", choices=runfilter.STATES)
         parser.add_argument("--flow", help="name or number of the flow")
         parser.add_argument("--version-number", dest="version_number", help="number of the flow's version")
         parser.add_argument("--search", help="title, key, number, or what the flow lets its runs be found by")
         parser.add_argument("--error", help="kind of error: the error_kind of `runs`")
         parser.add_argument("--trigger", help="id of the trigger")
         parser.add_argument("--key", help="idempotency key")
-        since = f"{', '.join(runlist.SINCE)}, or a time such as 2026-05-11T17:48 or 2026-05-11"
+        since = f"{', '.join(runfilter.SINCE)}, or a time such as 2026-05-11T17:48 or 2026-05-11"
         parser.add_argument("--since", help=since)
         parser.add_argument("--until", help="began before that time")
         parser.add_argument("--longer", help="seconds that it took at least")
@@ -73,18 +73,18 @@ class FilterCommand(OperatorCommand):
         names = {"state": "state", "search": "q", "error": "error", "trigger": "trigger", "key": "key", "since": "since",
                  "until": "until", "longer": "longer", "dearer": "dearer", "version_number": "version"}  # fmt: skip
         query = {short: options[name] for name, short in names.items() if options.get(name)}
-        if "since" in query and query["since"] not in runlist.SINCE:
+        if "since" in query and query["since"] not in runfilter.SINCE:
             query["from"] = query.pop("since")
         if options.get("flow"):
             query["flow"] = str(flow_of(options["flow"]).pk)
         found = Filter.of(query | ({"tests": "1"} if options.get("tests") else {}))
         for short in query:
-            if getattr(found, {"q": "search", **runlist.NAMES}.get(short, short)) in ("", None):
+            if getattr(found, {"q": "search", **runfilter.NAMES}.get(short, short)) in ("", None):
                 raise CommandError(f"“{query[short]}” is no {short} to look for.")
         return found
 
     def found(self, options: Mapping[str, Any]) -> QuerySet[Run]:
-        return runlist.matching(EVERYBODY, self.chosen(options))
+        return runfilter.matching(EVERYBODY, self.chosen(options))
 
 
 class ActCommand(FilterCommand):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -10,11 +10,11 @@ from django.db import DatabaseError, transaction
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from builder.access import admitted, rule_for
+from builder.access import admitted, roles_of, rule_for
 from builder.proof import proven
 from builder.questions import waiting_for
 from builder.templatetags.formats import display_name, initials
-from runtime.models import Pause
+from runtime.models import Pause, Role
 from runtime.pausing import paused
 
 THEME_COOKIE = "hf-theme"
@@ -74,15 +74,16 @@ def theme(request: HttpRequest) -> str:
 
 def rail(path: str, user: Any) -> list[RailLink]:
     """The pages that this person may open; the one with the longest address that begins `path` is the current one."""
-    known = [(name, label, icon, url) for name, label, icon in RAIL if _may_open(user, name) and (url := _url(name))]
+    roles = {} if user.is_superuser else roles_of(user)
+    known = [(name, label, icon, url) for name, label, icon in RAIL if _may_open(user, name, roles) and (url := _url(name))]
     begins = [url for *_, url in known if path == url or (url != "/" and path.startswith(url))]
     current = max(begins, key=len, default=None)
     return [RailLink(name, label, icon, url, url == current) for name, label, icon, url in known]
 
 
-def _may_open(user: Any, name: str) -> bool:
+def _may_open(user: Any, name: str, roles: Mapping[int, Role]) -> bool:
     rule = rule_for(name)
-    return rule is not None and admitted(user, rule)
+    return rule is not None and admitted(user, rule, roles)
 
 
 def _pending_approvals(user: Any) -> Callable[[], int]:

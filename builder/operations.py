@@ -16,8 +16,8 @@ from django.db.models import Avg, Count, DurationField, Exists, ExpressionWrappe
 
 from builder import access
 from builder.editing.places import label_of
-from builder.reruns import made_good
-from builder.runlist import in_state
+from builder.reruns import taken_over
+from builder.runfilter import in_state
 from builder.stuck import LISTED, SILENT_AFTER, ClockNow, stuck
 from builder.waitboard import WORDS, schedules
 from runtime.clock import BusinessNow, business_now
@@ -80,13 +80,13 @@ def _worker(worker: Worker) -> dict[str, Any]:
 
 
 def everywhere(user: Any) -> list[dict[str, Any]]:
-    """State -> how many runs, their average age, the oldest. A failure that a later run has made good is nobody's business
-    any more."""
+    """State -> how many runs, their average age, the oldest. A failure that a later run of its origin
+    has taken over is nobody's business any more."""
     runs, rows = access.runs_for(user, access.OPERATOR).filter(test=False), []
     age = ExpressionWrapper(BusinessNow() - F("created_at"), output_field=DurationField())
     for state in ("running", "waiting", "attention", "failed"):
         found = runs.filter(in_state(state))
-        found = found.exclude(made_good()) if state == "failed" else found
+        found = found.exclude(taken_over()) if state == "failed" else found
         found = found.order_by("pk").annotate(age=age)[: COUNT_TO + 1]
         told = found.aggregate(number=Count("pk"), average=Avg("age"), oldest=Max("age"), first=Min("pk"))
         rows.append(told | {"state": state, "number": told["number"], "more": told["number"] > COUNT_TO})
@@ -116,16 +116,18 @@ class Failure:
     flow: str
     flow_id: int
     last: datetime
+    refused: bool = False
+    """Whether a connection has to be put right before a requeue helps."""
     runs: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=lambda: [0] * SLOTS)
 
 
 def failing(user: Any) -> list[Failure]:
-    """The failures of the last day among the latest thousand, those of most runs first. A run that was started again and
-    has succeeded then needs nothing any more: a requeue would do its work twice."""
+    """The failures of the last day among the latest thousand, those of most runs first. A run that was started again is
+    left out: its work is that of the later one, and a requeue of both would do it twice."""
     now = business_now()
     since = now - timedelta(hours=HOURS)
-    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED, test=False).exclude(made_good()).order_by("-pk")
+    runs = access.runs_for(user, access.OPERATOR).filter(state=RunState.FAILED, test=False).exclude(taken_over()).order_by("-pk")
     found = runs.values_list("pk", "workflow_id", "workflow__name", "error", "ended_at")[:FAILED_READ]
     groups: dict[str, Failure] = {}
     for pk, flow_id, flow, error, ended in found:
@@ -134,7 +136,8 @@ def failing(user: Any) -> list[Failure]:
         error = error or {}
         message, step = str(error.get("message") or "Unknown error"), str(error.get("name") or error.get("step") or "")
         key = f"{flow_id}:{kind_of(error)}"
-        group = groups.setdefault(key, Failure(key, error.get("kind") or "", message, step, flow, flow_id, ended))
+        refused = error.get("field") == "connection"
+        group = groups.setdefault(key, Failure(key, error.get("kind") or "", message, step, flow, flow_id, ended, refused))
         group.runs.append(pk)
         group.last = max(group.last, ended)
         age = (now - ended).total_seconds() / (HOURS * 3600)

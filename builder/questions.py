@@ -11,12 +11,10 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from builder import access
-from builder.editing.places import label_of
+from builder.editing.places import name_at
 from builder.templatetags.formats import display_name
 from runtime.approvals import approver
-from runtime.definition import find
 from runtime.models import Approval, Decision, Recipient, Run, StepResult
-from runtime.paths import step_of
 from runtime.states import UNFINISHED, WaitKind, WaitState
 
 SINCE = 5
@@ -132,9 +130,8 @@ def since(approval: Approval, run: Run, after: datetime | None) -> list[dict[str
     found = found.exclude(path=approval.wait.path).defer("output")
     if lane:
         found = found.filter(path__startswith=f"{lane}/")
-    steps = run.version.definition
     return [
-        {"name": label_of(find(steps, step_of(row.path)) or {}) or row.step, "state": row.state, "at": row.finished_at}
+        {"name": name_at(run.version.definition, row.path), "state": row.state, "at": row.finished_at}
         for row in found.order_by("finished_at")[:SINCE]
     ]
 

@@ -56,6 +56,14 @@ def finished(workflow: Workflow, number: int, most: int, *, upto: int = 0, only:
     return list(found.order_by("-pk").values_list("pk", flat=True)[:most])
 
 
+def names_of(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
+    """Step id -> its name, of `after` where both definitions have the step. Steps that would have one name, as those do that
+    were given none, have their ids beside it."""
+    named = {step["id"]: label_of(step) for one in (before, after) for step in walk(one.get("steps") or [])}
+    shared = Counter(named.values())
+    return {id: name if shared[name] == 1 else f"{name} ({id})" for id, name in named.items()}
+
+
 def compared(run: Run, definition: dict[str, Any]) -> list[Difference]:
     """In the order in which the run went, then what is new, then its end. Raises PlanError.
 
@@ -83,8 +91,8 @@ class Tally:
     `PLACE.WAY:RUNS`, by commas, where place 0 is the run as a whole."""
 
     def __init__(self, before: dict[str, Any], after: dict[str, Any], text: str = ""):
-        steps = {step["id"]: step for one in (before, after) for step in walk(one.get("steps") or [])}
-        self.places, self.names = ["", *steps], {"": "The run", **{id: label_of(step) for id, step in steps.items()}}
+        names = names_of(before, after)
+        self.places, self.names = ["", *names], {"": "The run", **names}
         self.runs: Counter[tuple[int, int]] = Counter()
         for found in _COUNTED.finditer(text):
             place, way, number = map(int, found.groups())
@@ -112,10 +120,12 @@ class Tally:
 class _Told:
     def __init__(self, run: Run, definition: dict[str, Any]):
         self.run, self.definition = run, definition
+        self.names = names_of(run.version.definition, definition)
         self.found: list[Difference] = []
 
     def add(self, path: str, what: str, was: Any, now: Any, field: str = "") -> None:
-        self.found.append(Difference(self.run.pk, path, self._name(path), what, field, was, now))
+        name = self.names.get(step_of(path), "")
+        self.found.append(Difference(self.run.pk, path, name, what, field, was, now))
 
     def fields(self, path: str, what: str, was: Any, now: Any) -> None:
         for change in differences(was, now, ""):
@@ -150,12 +160,6 @@ class _Told:
         step = find(self.definition, step_id) or {}
         kind = step_types().get(step.get("type", ""))
         return kind is not None and (bool(kind.children) or kind.type in EVALUATED)
-
-    def _name(self, path: str) -> str:
-        for definition in (self.definition, self.run.version.definition):
-            if step := find(definition, step_of(path)):
-                return label_of(step)
-        return ""
 
 
 def _as_stored(was: Evaluated, row: Any) -> Evaluated:

@@ -12,7 +12,7 @@ from runtime.models import Run
 
 from .access import admitted, rule_for, workflows_for
 from .context import RAIL
-from .runlist import Filter, matching
+from .runfilter import Filter, matching
 from .templatetags.formats import count
 
 MOST = 6

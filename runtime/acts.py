@@ -21,7 +21,7 @@ from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
 from .paths import scope_of
-from .people import STARTER
+from .people import asks_own
 from .starts import start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
@@ -168,7 +168,7 @@ def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bo
     course = _course_of(run_id, path)
     if path.endswith("]") or any(name != "on_error" for name, _ in children(course.step)):
         raise NotPossible("A step that holds others cannot be skipped: skip the steps in it.")
-    if user is not None and _answers_own(run_id, course.step, user):
+    if asks_own(run_id, course.step, user):
         raise NotPossible("You started this run, so somebody else has to answer here.")
     try:
         check_json(output)
@@ -185,16 +185,6 @@ def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bo
     _note(run_id, f"Skipped{_by(user)}, with an output given by hand.", path)
     _audit("skip", run_id, user, path=path)
     return True
-
-
-def _answers_own(run_id: int, step: dict[str, Any], user: Any) -> bool:
-    """Whether the step is a question that must not be answered by who started the run, and this is who did."""
-    if step["type"] != "approval" or not (step.get("config") or {}).get("no_self"):
-        return False
-    with connection.cursor() as cursor:
-        cursor.execute(STARTER, [run_id])
-        row = cursor.fetchone()
-    return row is not None and row[0] == user.pk
 
 
 def require_retriable(run_id: int, path: str, course: Course) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from django.contrib.auth import get_user_model
+from django.db import connection
 
 from .steps.base import Person, StepError
 
@@ -63,6 +65,16 @@ async def starter(reader: Reader, run_id: int) -> Person | None:
     """Who started the run, or the one that it is a sub-flow of, if it was somebody with an account."""
     rows = await reader.query(_sql(ADDRESS), [run_id])
     return Person(rows[0][1], rows[0][0]) if rows else None
+
+
+def asks_own(run_id: int, step: Mapping[str, Any], user: Any) -> bool:
+    """Whether the step is a question that must not be answered by who started the run, and this is who did."""
+    if user is None or step.get("type") != "approval" or not (step.get("config") or {}).get("no_self"):
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(STARTER, [run_id])
+        row = cursor.fetchone()
+    return row is not None and row[0] == user.pk
 
 
 def _sql(statement: str) -> str:

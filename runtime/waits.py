@@ -15,8 +15,11 @@ from django.db import connection, transaction
 from .audit import record
 from .clock import business_now
 from .database import LET_GO
+from .definition import find
 from .doorbell import ring_after_commit
-from .models import Approval, LogLine, Run, Wait
+from .models import LogLine, Run, Wait
+from .paths import step_of
+from .people import asks_own
 from .states import WaitKind, WaitState
 
 # The run's only lock. No row: the run has ended.
@@ -121,7 +124,7 @@ def fire(wait_id: int, *, user: Any = None) -> bool:
     False: it is open no more, is one that only a person's word ends, is a question that this person may not answer, or
     stands before a check, which is never made early: the call that it asks about may still be under way."""
     wait = _open(wait_id, TIMED)
-    if wait is None or wait.data.get("check") or _may_not_answer(wait, user):
+    if wait is None or wait.data.get("check") or _asks_own(wait, user):
         return False
     if not resolve_locked(wait_id, {"by": "due", "at": business_now().isoformat(), "who": str(user or "")}):
         return False
@@ -142,11 +145,12 @@ def extend(wait_id: int, due_at: datetime, *, user: Any = None) -> bool:
     return True
 
 
-def _may_not_answer(wait: Wait, user: Any) -> bool:
+def _asks_own(wait: Wait, user: Any) -> bool:
     """Whether it is a question that who started the run has to leave to others: what its end causes, too."""
     if wait.kind != WaitKind.APPROVAL or user is None:
         return False
-    return Approval.objects.filter(pk=wait.pk).values_list("rules", flat=True).get().get("starter") == user.pk
+    definition = Run.objects.select_related("version").get(pk=wait.run_id).version.definition
+    return asks_own(wait.run_id, find(definition, step_of(wait.path)) or {}, user)
 
 
 def _open(wait_id: int, kinds: tuple[WaitKind, ...]) -> Wait | None:

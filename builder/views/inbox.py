@@ -15,11 +15,14 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from builder import access, questions
+from builder.bounded import counted, written
 from builder.views.runs.acts import back_to
 from runtime import approvals
 from runtime.models import Approval, Run, Workflow
 
 SHOWN = 50
+COUNT_TO = 1_000
+"""Also how many of the latest questions tell which flows there are to choose from."""
 MOST_AT_ONCE = 200
 
 
@@ -28,13 +31,14 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """Opens on what has something: this person's own questions, else those of their teams."""
     mine, ours = questions.waiting_for(request.user), questions.open_in_teams(request.user)
     operator = access.teams_for(request.user, access.OPERATOR).exists()
-    counts = {"0": mine.count(), "1": ours.count() if operator else 0}
+    numbers = dict(zip("01", counted([mine, ours if operator else ours.none()], COUNT_TO), strict=True))
     chosen = request.GET.get("all", "")
-    if chosen not in counts or not operator:
-        chosen = "1" if operator and counts["1"] and not counts["0"] else "0"
+    if chosen not in numbers or not operator:
+        chosen = "1" if operator and numbers["1"] and not numbers["0"] else "0"
     flow, words = request.GET.get("flow", ""), request.GET.get("q", "").strip()
     found = ours if chosen == "1" else mine
-    flows = Workflow.objects.filter(pk__in=Run.objects.filter(pk__in=found.order_by().values("run_id")).values("workflow_id"))
+    latest = list(found.values_list("run_id", flat=True)[:COUNT_TO])
+    flows = Workflow.objects.filter(pk__in=set(Run.objects.filter(pk__in=latest).order_by().values_list("workflow_id", flat=True)))
     shown = list(_narrowed(found, flow, words).prefetch_related("recipients", "decisions")[: SHOWN + 1])
     runs = Run.objects.select_related("workflow").in_bulk({approval.run_id for approval in shown})
     rows = [{"approval": one, "run": runs.get(one.run_id), "stands": _stands(one)} for one in shown[:SHOWN]]
@@ -47,7 +51,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "here": f"{reverse('approvals')}?{urlencode({'all': chosen, 'flow': flow, 'q': words})}",
         "flows": flows.order_by("name"),
         "filters": [
-            {"label": label, "url": f"{reverse('approvals')}?all={key}", "on": key == chosen, "count": counts[key]}
+            {"label": label, "url": f"{reverse('approvals')}?all={key}", "on": key == chosen, "count": written(numbers[key], COUNT_TO)}
             for key, label in (("0", "Waiting for you"), ("1", "All of your teams"))
         ]
         if operator

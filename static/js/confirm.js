@@ -2,10 +2,13 @@
    asks before the form is sent, be it by the browser or by htmx. Without script the form simply works.
    button="[value=cancel]" asks for that button of the form alone. A button may bring its own data-question, data-text, data-no
    and data-mild, and is then called by its own words in the dialog.
+   told="/address/" posts the form there first and shows what comes back below the text; the [data-number] in it is how many, and a
+   checked [data-instead] in it takes the place of the button's value.
    ask="Why?" asks for a word on it, too, which the form's field "why" carries. */
 
 class Confirm extends HTMLElement {
   #agreed = false;
+  #asked = null;
 
   connectedCallback() {
     this.addEventListener("submit", this.#ask, { capture: true });
@@ -24,9 +27,24 @@ class Confirm extends HTMLElement {
       if (dialog.returnValue !== "yes") return;
       this.#agreed = true;
       if (this.hasAttribute("ask")) form.elements.why.value = dialog.querySelector("#confirm-why").value;
+      const instead = dialog.querySelector("[data-instead]:checked");
+      if (instead) submitter.value = instead.value;
       form.requestSubmit(submitter);
     }, { once: true });
   };
+
+  async #tell(told, yes, submitter) {
+    const asked = this.#asked = {};
+    told.textContent = "Looking at what it does…";
+    const body = new FormData(submitter.form, submitter);
+    const answer = await fetch(this.getAttribute("told"), { method: "POST", body }).catch(() => null);
+    const words = answer?.ok ? await answer.text() : "";
+    if (this.#asked !== asked) return;
+    if (answer?.headers.get("Content-Type")?.startsWith("text/html")) told.innerHTML = words;
+    else told.textContent = words || "What it does in detail could not be asked just now.";
+    const number = told.querySelector("[data-number]")?.dataset.number;
+    if (number) yes.textContent = `${submitter.querySelector("[data-number]").dataset.number} ${number}`;
+  }
 
   #openDialog(submitter) {
     const dialog = document.getElementById("confirm"), own = submitter?.dataset.question ? submitter : null;
@@ -37,6 +55,10 @@ class Confirm extends HTMLElement {
     fill("#confirm-text", "text", "");
     fill("[data-yes]", "yes", own?.textContent.trim() || "Go on");
     fill("[data-no]", "no", "Keep it");
+    const told = dialog.querySelector("#confirm-told");
+    told.textContent = "";
+    this.#asked = null;
+    if (own && this.hasAttribute("told")) this.#tell(told, dialog.querySelector("[data-yes]"), submitter);
     const mild = own ? "mild" in own.dataset : this.hasAttribute("mild");
     dialog.querySelector("[data-yes]").classList.toggle("btn--destroy", !mild);
     dialog.querySelector("[data-yes]").classList.toggle("btn--primary", mild);

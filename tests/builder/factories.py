@@ -90,6 +90,14 @@ def version(definition: dict[str, Any] | None = None, *, of: Team | None = None,
     return made
 
 
+def version_after(older: Version) -> Version:
+    """A newer version of its flow, which is live."""
+    made = Version.objects.create(workflow=older.workflow, number=older.number + 1, definition=older.definition, hash=older.hash)
+    older.workflow.live_version = made
+    older.workflow.save()
+    return made
+
+
 def run(of: Version | None = None, *, state: str = "open", dispatch: str = "waiting", ended: float | None = None, **more: Any) -> Run:
     of = of or version()
     given = {"trigger_key": "lead", "input": {"body": {"company": "Halden Robotics"}}, "title": "Halden Robotics"}

@@ -113,6 +113,21 @@ def test_from_a_step(version):
         told("requeue", "--state", "failed", "--from", "qualify")
 
 
+def test_runs_start_again_on_their_own_version_or_on_the_live_one(version):
+    run = failed(version, input={"body": {"n": 1}})
+    live = factories.version_after(version)
+    for row, own in ((told("rerun", run.pk), version), (told("rerun", "--state", "failed", "--live", "--yes"), live)):
+        started = Run.objects.get(pk=row[0]["new_run"])
+        assert (row[0]["changed"], started.version, started.rerun_of_id, started.input) == (True, own, run.pk, {"body": {"n": 1}})
+    edited = Run.objects.get(pk=told("rerun", run.pk, "--input", '{"body": {"n": 2}}')[0]["new_run"])
+    assert edited.input == {"body": {"n": 2}}
+    for wrong in ("{", "[1]"):
+        with pytest.raises(CommandError, match="input"):
+            told("rerun", run.pk, "--input", wrong)
+    with pytest.raises(CommandError, match="one run"):
+        told("rerun", "--state", "failed", "--input", "{}")
+
+
 def test_cancel_and_fail(version):
     runs = [factories.run(version) for _ in range(2)]
     assert told("cancel", runs[0].pk, "--why", "a test")[0]["state"] == "cancelled"

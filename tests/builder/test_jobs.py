@@ -61,6 +61,35 @@ def test_many_runs_are_worked_off_in_the_background(client, operator, version, w
     assert live["Hf-Live"] == "stop"
 
 
+def test_many_start_again_on_the_version_that_puts_it_right(client, operator, version, worked):
+    failed = [factories.run(version, state="failed").pk for _ in range(3)]
+    form = {"act": "rerun", "run": failed, "once": "f"}
+    told = client.post(reverse("runs_told"), form).content.decode()
+    assert "<b>3 runs</b>" in told and "rerun_live" not in told, "nothing newer is live"
+    live = factories.version_after(version)
+    told = client.post(reverse("runs_told"), form).content.decode()
+    assert "3 have a newer one live" in told and 'value="rerun_live" data-instead checked' in told
+    answer = client.post(reverse("runs_act"), form | {"act": "rerun_live"}, follow=True).content.decode()
+    assert "Start again on the live version" in answer
+    worked()
+    started = Run.objects.filter(rerun_of__in=failed)
+    assert started.count() == 3 and {run.version for run in started} == {live}
+
+
+def test_what_would_be_done_to_many_is_told_and_not_done(client, operator, version):
+    runs = [factories.run(version, state="attention"), factories.run(version), factories.run(version, dispatch="ready")]
+    runs += [factories.run(version, state=state, error={"step": "deal", "message": "503"}) for state in ("failed", "failed")]
+    hidden = factories.run(factories.version(of=factories.team("Finance")), state="failed")
+    told = lambda act: client.post(reverse("runs_told"), {"act": act, "run": [run.pk for run in (*runs, hidden)]}).content.decode()  # noqa: E731
+    requeue, cancel = told("requeue"), told("cancel")
+    assert "<b>2 runs</b>" in requeue and "Create deal in CRM" in requeue and "3 are in another state" in requeue
+    assert "<b>3 runs</b>" in cancel and "2 are in another state" in cancel
+    assert all(word in cancel for word in ("Waiting", "Running", "Needs attention"))
+    assert "<b>5 runs</b>" in told("rerun") and "v7 · 5 runs" in told("rerun")
+    assert client.post(reverse("runs_told"), {"act": "export_csv"}).status_code == 400
+    assert Run.objects.filter(state="failed").count() == 3 and Run.objects.count() == 6
+
+
 def test_a_key_or_a_filter_that_no_text_can_hold_asks_for_a_job_all_the_same(client, operator, version):
     factories.run(version, state="succeeded")
     answer = client.post("/runs/acts/", {"act": "export_csv", "all": "1", "q": "", "once": "a\x00b"})

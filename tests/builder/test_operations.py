@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import timedelta
 
 import pytest
@@ -133,12 +134,12 @@ def test_a_dead_worker_is_listed_until_another_stands_in_its_place_and_its_runs_
     assert listed() == [elsewhere.pk, beside.pk, instead.pk] and operations.workers()["healthy"] == 3
 
 
-def test_failures_that_a_new_run_has_made_good_are_not_offered_again(client, operator, version):
+def test_failures_that_a_new_run_has_taken_over_are_not_offered_again(client, operator, version):
     first = failed(version, "503 Service Unavailable")
     for state in ("failed", "open"):
         factories.run(version, state=state, rerun_of=first, test=True)
     assert [group.runs for group in operations.failing(operator)] == [[first.pk]]
-    factories.run(version, state="succeeded", rerun_of=first)
+    factories.run(version, rerun_of=first)
     assert operations.failing(operator) == []
 
 
@@ -320,7 +321,11 @@ def test_all_work_is_paused_and_resumed_by_administrators_of_the_installation(cl
     client.force_login(chief)
     client.post(reverse("operations_pause"), {"resume": "1"})
     assert "All work is paused since" not in client.get(reverse("runs")).content.decode()
-    call_command("pause", why="from the command line", stdout=io.StringIO())
+    told = io.StringIO()
+    call_command("pause", why="from the command line", stdout=told)
     assert Pause.objects.get().why == "from the command line"
-    call_command("resume", stdout=io.StringIO())
+    call_command("pause", stdout=told)
+    call_command("resume", stdout=told)
     assert not Pause.objects.exists()
+    rows = [json.loads(line) for line in told.getvalue().splitlines()]
+    assert [(row["paused"], row["changed"]) for row in rows] == [(True, True), (True, False), (False, True)]

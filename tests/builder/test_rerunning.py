@@ -180,8 +180,8 @@ def test_runs_of_a_version_are_replayed_on_the_draft(run, version):
     *rows, end = told("replay", "Orders", "--against", "draft")
     assert end["exit"] == 1 and "1 would go another way" in end["why"]
     assert end["why"].splitlines()[1:] == [
-        "  Set values gives something else: 1 run", "  Condition takes another lane: 1 run",
-        "  Book it is not reached: 1 run", "  Set values gives something else: 1 run",
+        "  Set values (price) gives something else: 1 run", "  Condition takes another lane: 1 run",
+        "  Book it is not reached: 1 run", "  Set values (line) gives something else: 1 run",
     ], "by step, and each run once"
     assert [(row["what"], row["path"], row["field"], row["was"], row["now"]) for row in rows] == [
         ("output", "price", "cents", 2000, 20),
@@ -250,6 +250,17 @@ def test_differences_are_counted_by_step_from_turn_to_turn(version):
     assert [(row["step"], row["runs"]) for row in again.rows] == [("price", 2), ("book", 1), ("line", 1), ("", 1)]
     for nonsense in ("9999.1:1", "1.99:1", "a.b:c", "1.1:-1", "1.1", "9" * 4000):
         assert replaying.Tally(version.definition, version.definition, nonsense).rows == []
+
+
+def test_steps_of_one_name_are_told_apart_by_their_ids(run, version):
+    edited(version, price={"values": {"cents": "7"}})
+    draft = Draft.objects.get(pk=version.workflow_id).definition
+    for step in draft["steps"][:2]:
+        step["name"] = "Work it out"
+    names = replaying.names_of(version.definition, draft)
+    assert [names[step["id"]] for step in draft["steps"][:2]] == [f"Work it out ({step['id']})" for step in draft["steps"][:2]]
+    told = {one.step for one in replaying.compared(run, draft) if one.path == "price"}
+    assert told == {"Work it out (price)"}
 
 
 def test_a_run_that_a_rejection_ended_ends_there_again_and_one_that_a_person_ended_goes_no_further():

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from builder import runlist
+from builder import runfilter
 from builder.searching import found
 from runtime.models import RunSearch
 from tests.builder import factories
@@ -52,7 +52,7 @@ def test_nobody_finds_what_they_may_not_open(acme):
 @pytest.mark.parametrize("query", ["same@example.com", "same@"])
 def test_runs_of_other_teams_do_not_crowd_out_ones_own(acme, monkeypatch, query):
     """Whatever a stranger's webhook is sent."""
-    monkeypatch.setattr(runlist, "MOST_DECLARING", 2)
+    monkeypatch.setattr(runfilter, "MOST_DECLARING", 2)
     theirs = factories.version(of=factories.team("Support"))
     for run in (*(factories.run(theirs) for _ in range(5)), acme):
         RunSearch.objects.create(run_id=run.pk, value="same@example.com")

@@ -12,9 +12,9 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from builder import runlist, timespan
+from builder import runfilter, timespan
 from builder.commandline import EVERYBODY
-from builder.runlist import Filter
+from builder.runfilter import Filter
 from runtime.models import Run
 from tests.builder import factories
 
@@ -35,7 +35,7 @@ def runs() -> list[Run]:
 
 def found(query: str) -> list[str]:
     chosen = Filter.of(dict(pair.split("=") for pair in query.split("&")))
-    return list(runlist.matching(EVERYBODY, chosen).order_by("created_at").values_list("title", flat=True))
+    return list(runfilter.matching(EVERYBODY, chosen).order_by("created_at").values_list("title", flat=True))
 
 
 @pytest.mark.parametrize(("query", "titles"), [
@@ -70,7 +70,7 @@ def test_without_runs_nothing_is_found():
 
 
 def test_words_are_searched_among_the_latest_of_the_span(runs, monkeypatch):
-    monkeypatch.setattr(runlist, "SEARCHED", 12)
+    monkeypatch.setattr(runfilter, "SEARCHED", 12)
     assert found("q=T3") == [] and found("q=T3&until=2026-05-11T05:00") == ["T3"]
     assert found("trigger=lead&from=2026-05-11T03:00&until=2026-05-11T05:00") == ["T3", "T4"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from builder import runlist
+from builder import runfilter
 from builder.commandline import EVERYBODY
 from runtime import credentials
 from runtime.models import Credential, RunSearch, Team
@@ -15,8 +15,8 @@ SEARCH = ["trigger.body.email", "trigger.body.tags", "steps.later.output.order",
 
 
 def found(text: str) -> list[int]:
-    chosen = runlist.Filter.of({"q": text})
-    return list(runlist.matching(EVERYBODY, chosen).order_by("pk").values_list("pk", flat=True))
+    chosen = runfilter.Filter.of({"q": text})
+    return list(runfilter.matching(EVERYBODY, chosen).order_by("pk").values_list("pk", flat=True))
 
 
 def test_runs_are_found_by_what_their_flow_declares(engine, clock):

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db.models import QuerySet
 
 from builder.commandline import ActCommand
+from builder.reruns import taken_over
 from runtime import acts
+from runtime.models import Run
 
 
 class Command(ActCommand):
@@ -25,6 +28,10 @@ class Command(ActCommand):
         if options["path"] and len(options["runs"]) != 1:
             raise CommandError("--from needs the number of one run.")
         super().handle(**options)
+
+    def found(self, options: Mapping[str, Any]) -> QuerySet[Run]:
+        """What later runs have taken over is left out: both would do the same thing."""
+        return super().found(options).exclude(taken_over())
 
     def act_on(self, run: int, person: Any, options: Mapping[str, Any]) -> bool:
         if options["path"]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
-from builder.commandline import person_of
+from builder.commandline import OperatorCommand, person_of
 from runtime import pausing
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Resumes work after a pause."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--user", help="in whose name it is noted in the audit trail")
 
-    def handle(self, *, user: str | None, **options: Any) -> None:
+    def handle(self, *, user: str | None, form: str | None, **options: Any) -> None:
         done = pausing.resume(user=person_of(user))
-        self.stdout.write("Work goes on." if done else "It was not paused; nothing was changed.")
+        words = "Work goes on." if done else "It was not paused; nothing was changed."
+        self.show([{"paused": False, "changed": done, "result": words}], form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .acts import act_on_runs, act_on_wait, answer_wait, cancel_run
+from .acts import act_on_runs, act_on_wait, answer_wait, cancel_run, told_of_runs
 from .again import fail_run, requeue_run, rerun_run, retry_run, skip_step
 from .jobs import filter_delete, filter_save, job_file, job_list, job_page, job_stop
 from .listing import run_list
@@ -15,6 +15,7 @@ from .step import run_step
 urlpatterns = [
     path("runs/", run_list, name="runs"),
     path("runs/acts/", act_on_runs, name="runs_act"),
+    path("runs/acts/told/", told_of_runs, name="runs_told"),
     path("runs/jobs/", job_list, name="jobs"),
     path("runs/jobs/<int:job_id>/", job_page, name="job"),
     path("runs/jobs/<int:job_id>/stop/", job_stop, name="job_stop"),

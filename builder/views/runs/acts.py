@@ -10,12 +10,13 @@ from urllib.parse import unquote_plus
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from builder import access, runlist
+from builder import access, many, reruns, runlist
+from builder.runfilter import Filter
 from runtime import acts, jobs, waits
 from runtime.jsonvalues import BadJson, loads_strict, storable_text
 from runtime.models import Wait
@@ -118,19 +119,32 @@ def act_on_runs(request: HttpRequest) -> HttpResponse:
     if len(found) > jobs.MOST_RUNS:
         messages.error(request, f"These are more than {jobs.MOST_RUNS:,} runs. Narrow the filter; nothing was changed.")
         return redirect(back_to(request) or "runs")
-    if act in ("requeue", "cancel") and len(found) <= AT_ONCE:
-        return at_once(request, act, found)
+    left = reruns.to_requeue(found) if act == "requeue" else found
+    if act in ("requeue", "cancel") and len(left) <= AT_ONCE:
+        return at_once(request, act, left, len(found) - len(left))
     action, _, form = act.partition("_")
     key = storable_text(request.POST.get("once", "")) or secrets.token_hex(16)
-    job = jobs.ask(action, found, user=request.user, key=f"{request.user.pk}:{key}", format=form, about=about(request))
+    job = jobs.ask(action, left, user=request.user, key=f"{request.user.pk}:{key}", format=form, about=about(request))
     return redirect("job", job.pk)
 
 
-ACTS = ("requeue", "cancel", "rerun", "export_csv", "export_jsonl")
+ACTS = ("requeue", "cancel", "rerun", f"rerun_{jobs.LIVE}", "export_csv", "export_jsonl")
 
 
-def at_once(request: HttpRequest, name: str, found: list[int]) -> HttpResponse:
-    """Do it, and say to how many, and of how many."""
+@require_POST
+def told_of_runs(request: HttpRequest) -> HttpResponse:
+    """What the same form would do: what the question shows before it is answered. Nothing is done."""
+    act = request.POST.get("act", "")
+    if act not in ("requeue", "cancel", "rerun"):
+        raise BadRequest("That repeats nothing.")
+    found = runlist.chosen(request.user, request.POST, jobs.MOST_RUNS + 1)
+    if len(found) > jobs.MOST_RUNS:
+        return HttpResponse(f"These are more than {jobs.MOST_RUNS:,} runs. Narrow the filter first.", content_type="text/plain")
+    return render(request, "runs/_many.html", {"told": many.told(act, found)})
+
+
+def at_once(request: HttpRequest, name: str, found: list[int], over: int) -> HttpResponse:
+    """Do it, and say to how many, and of how many. `over` were left out before."""
     act, word = (acts.requeue, "Requeued") if name == "requeue" else (acts.cancel, "Cancelled")
     done = sum(bool(act(pk, user=request.user)) for pk in found)
     level = messages.SUCCESS if done else messages.WARNING
@@ -138,6 +152,8 @@ def at_once(request: HttpRequest, name: str, found: list[int]) -> HttpResponse:
         text = f"{word} {done:,} run{'' if done == 1 else 's'}."
     else:
         text = f"{word} {done:,} of {len(found):,}; the others were not in a state for it."
+    if over:
+        text += f" {over:,} {'was' if over == 1 else 'were'} left out, since {'it was' if over == 1 else 'they were'} started again."
     messages.add_message(request, level, text)
     return redirect(back_to(request) or "runs")
 
@@ -146,7 +162,7 @@ def about(request: HttpRequest) -> str:
     """What was chosen, in the words of the filter."""
     if request.POST.get("all") != "1":
         return "Runs chosen one by one"
-    query = runlist.Filter.of(request.POST).query()
+    query = Filter.of(request.POST).query()
     return f"All runs of the filter {unquote_plus(query)}" if query else "All runs"
 
 

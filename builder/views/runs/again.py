@@ -37,7 +37,7 @@ def requeue_run(request: HttpRequest, run_id: int) -> HttpResponse:
         request, run, "requeue", lambda key: acts.requeue(run.pk, user=request.user, key=key),
         told=lambda: again.for_requeue(run), title=f"Requeue run {run.pk:,}?", yes="Requeue",
         done="Requeued. It goes on where it failed.", nothing="Only a failed run can be requeued; nothing was changed.",
-        made_good_by=reruns.made_good_by(run, reruns.family(run)),
+        **others_of(run),
     )  # fmt: skip
 
 
@@ -69,6 +69,12 @@ def skip_step(request: HttpRequest, run_id: int) -> HttpResponse:
     )  # fmt: skip
 
 
+def others_of(run: Run) -> dict[str, int | None]:
+    """The later runs of its origin that a dialog warns of: what is called here, they have called, or will."""
+    family = reruns.family(run)
+    return {"made_good_by": reruns.made_good_by(run, family), "going_on": reruns.going_on(run, family)}
+
+
 def asked_and_done(
     request: HttpRequest, run: Run, act: str, do: Callable[[str], bool], *,
     told: Callable[[], again.Told | None], title: str, yes: str, done: str, nothing: str, path: str = "", **fields: Any,
@@ -97,7 +103,7 @@ def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
     live = run.workflow.live_version if not run.workflow.deleted_at else None
     other = live if live and live.pk != run.version_id else None
     newer = bool(other) and other.number > run.version.number
-    context = {"title": f"Start run {run.pk:,} again?", "yes": "Start a new run", "live": other, "on_live": newer}
+    context = {"title": f"Start run {run.pk:,} again?", "yes": "Start a new run", "live": other, "on_live": newer, **others_of(run)}
     if request.method != "POST":
         return ask(request, run, "rerun", again.for_rerun(run), **context, input=pretty(run.input))
     text, chosen = request.POST.get("input", ""), request.POST.get("version", "")

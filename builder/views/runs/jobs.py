@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from builder.live import digest
 from builder.models import SavedFilter
-from builder.runlist import Filter
+from builder.runfilter import Filter
 from runtime import jobs
 from runtime.models import Job, JobPart
 from runtime.states import JobState
@@ -79,7 +79,7 @@ def own(request: HttpRequest, job_id: int) -> Job:
 
 
 def shown(job: Job) -> dict[str, object]:
-    word = {"csv": "Export as CSV", "jsonl": "Export as JSON Lines"}.get(job.format) or WORDS[job.action]
+    word = {"csv": "Export as CSV", "jsonl": "Export as JSON Lines", jobs.LIVE: "Start again on the live version"}.get(job.format) or WORDS[job.action]
     ended = job.state in (JobState.DONE, JobState.STOPPED)
     left = job.done - job.changed
     return {"job": job, "word": word, "ended": ended, "state": SHOWN[job.state], "left": left, "file": job.action == "export"}

@@ -12,9 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from builder import access, runlist
+from builder import access, runfilter, runlist
 from builder.models import SavedFilter
-from builder.runlist import Filter, Page
+from builder.runfilter import Filter
+from builder.runlist import Page
 from builder.templatetags.states import SHOWN
 from builder.unpriced import unpriced_runs
 from runtime.models import Job, Run
@@ -58,7 +59,7 @@ def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[
                 "count": counts[state],
                 "state": state,
             }
-            for state in ("", *runlist.STATES)
+            for state in ("", *runfilter.STATES)
         ],
         "flows": runlist.flows(request.user),
         "newer_url": f"{address}?{chosen.query(after=page.newer)}" if page.newer is not None else "",
@@ -69,7 +70,7 @@ def list_context(request: HttpRequest, chosen: Filter, page: Page, counts: dict[
         "count": counts[chosen.state],
         "clear_url": address,
         "narrowed": chosen.narrowed,
-        "since": [(name, word) for name, (word, _) in runlist.SINCE.items()],
+        "since": [(name, word) for name, (word, _) in runfilter.SINCE.items()],
         "query": chosen.query(),
         "once": secrets.token_hex(16),
     }

@@ -114,6 +114,7 @@ def run_context(request: HttpRequest, run: Run, rev: str) -> dict[str, Any]:
         "live_url": asked.at("run_live"),
         "panel": panel(run, definition, rows, chosen, now, asked, request.GET.get("before", "")),
         "related": related(request, run, family),
+        "alike": reruns.failed_alike(run),
         "made_good_by": reruns.made_good_by(run, family),
         "waited": Wait.objects.filter(run_id=run.pk).exists(),
         "requeue_helps": run.state == "failed" and not in_flow(run.error, failed_at(rows, run)),

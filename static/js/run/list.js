@@ -50,6 +50,7 @@ class Picks extends HTMLElement {
   #show() {
     const all = boxes(this.form), picked = all.filter(box => box.checked);
     const number = this.#all ? this.querySelector("[data-pick-all]").dataset.count : String(picked.length);
+    this.#settle();
     this.hidden = !picked.length;
     all.forEach(box => box.closest("tr").classList.toggle("is-picked", box.checked));
     const page = this.querySelector("[data-pick-page]");
