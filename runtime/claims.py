@@ -14,35 +14,11 @@ from .execution import RunRow
 from .journal import Claim
 from .slots import HIGHEST
 
-# Claim due runs, those of higher priority first, then the oldest, leaving versions that this worker cannot run to others.
-# A look into the index for each priority, for waiting runs stand in it too; who queues for a slot does not. What a claimed
-# run waited for until now is over with it: found by the run, never by the time, for which a backlog would be read through.
-# But a callback: a signal of its name may have come in time, and its walk looks for that first.
-CLAIM = f"""
-with due as materialized (
-    select d.run_id from generate_series({HIGHEST}, -{HIGHEST}, -1) as level cross join lateral (
-        select run_id from dispatch
-        where priority = level and token is null and due_at <= (select holdfast_now()) and not queued and lost = 0
-          and version_id <> all(%(unable)s)
-        order by due_at limit %(limit)s for no key update skip locked
-    ) d limit %(limit)s
-), claimed as (
-    update dispatch d set state = 'claimed', token = nextval('claim_token'), worker_id = %(worker)s,
-        leased_until = clock_timestamp() + make_interval(secs => %(lease)s), claims = claims + 1
-    from due where d.run_id = due.run_id
-    returning d.run_id, d.token, d.wakes, d.claims, d.version_id
-), over as (
-    update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'due', 'at', w.due_at)
-    where w.run_id = any(array(select run_id from claimed where claims > 1))
-      and w.state = 'open' and w.kind <> 'callback' and w.due_at - (select holdfast_now()) <= interval '0'
-)
-select (select holdfast_now()), c.token, c.wakes, c.claims, c.version_id, r.id, r.workflow_id, r.input, r.title, r.test, r.created_at, r.started_at
-from claimed c join run r on r.id = c.run_id
+# Claim due runs (`sql/claims.sql`): those that lost no worker, for any; or those that did, in a row, so many times.
+CLAIM = """
+select * from holdfast_claim(%(worker)s, %(limit)s, %(lease)s, %(unable)s, %(least)s, %(most)s, %(alone)s)
 """
-# Runs that lost their worker: once, for any worker, few at a time; more often in a row, for wards.
-CLAIM_SUSPECTS = CLAIM.replace("and lost = 0", "and lost between %(least)s and %(most)s").replace(
-    "claims = claims + 1", "claims = claims + 1, alone = %(alone)s"
-)
+LOST_NONE = {"least": 0, "most": 0, "alone": False}
 # How many wait for a ward, by how many leases they lost in a row, up to so many.
 SUSPECTS = """
 select least(lost, %s) as leases, count(*) from dispatch
@@ -112,9 +88,8 @@ Claimed = tuple[datetime, Claim, int, int, RunRow]
 async def claim(connection: psycopg.AsyncConnection, worker_id: int, limit: int, lease: float, unable: list[int]) -> list[Claimed]:
     """Claim at most `limit` due runs. Returns (the time, claim, how often claimed by now, version id, run) for each."""
     failpoints.hit("claim.before")
-    parameters = {"worker": worker_id, "limit": limit, "lease": lease, "unable": unable}
-    cursor = await connection.execute(CLAIM, parameters)
-    rows = await cursor.fetchall()
+    parameters = {"worker": worker_id, "limit": limit, "lease": lease, "unable": unable, **LOST_NONE}
+    rows = await (await connection.execute(CLAIM, parameters)).fetchall()
     failpoints.hit("claim.after")
     return [_claimed(row, handed_back=True) for row in rows]
 
@@ -126,7 +101,7 @@ async def claim_suspects(
     parameters = {"worker": worker_id, "limit": min(limit, SUSPECTS_AT_ONCE) if lost == 1 else limit, "lease": lease,
                   "unable": unable, "least": lost, "most": 32_767 if lost == MOST_LOST else lost,
                   "alone": limit == 1 and lost >= LONE_FROM}
-    rows = await (await connection.execute(CLAIM_SUSPECTS, parameters)).fetchall()
+    rows = await (await connection.execute(CLAIM, parameters)).fetchall()
     failpoints.hit("claim.after")
     return [_claimed(row, handed_back=False) for row in rows]
 

@@ -60,12 +60,31 @@ def _only_asks(sql: str) -> bool:
 
 
 def plan_of(sql: str, params: Any) -> Asked:
-    """Of one statement, which may write: what it changes is put back."""
+    """Of one statement, which may write: what it changes is put back. What a function reads, its plan does not tell; the
+    transaction's own counts do."""
     with transaction.atomic(), connection.cursor() as cursor:
+        before = _counted(cursor)
         cursor.execute("explain (analyze, format json) " + sql, params)
         plan = cursor.fetchone()[0]
+        within = [(table, how, rows - before.get((table, how), 0)) for (table, how), rows in _counted(cursor).items()]
         transaction.set_rollback(True)
-    return Asked(sql, list(_reads(plan)))
+    return Asked(sql, list(_reads(plan)) or [read for read in within if read[2]])
+
+
+def _counted(cursor: Any) -> dict[tuple[str, str], int]:
+    cursor.execute("select relname, seq_tup_read, idx_tup_fetch from pg_stat_xact_user_tables")
+    counts = {table: {"Seq Scan": whole, "Index Scan": by_key or 0} for table, whole, by_key in cursor.fetchall() if table in LARGE}
+    return {(table, how): rows for table, both in counts.items() for how, rows in both.items()}
+
+
+def blocks_of_a_claim(own: Any, limit: int) -> int:
+    """Pages that a claim of so many runs looks at, by a session (of psycopg) that has its plans already. The claim is made."""
+    asked = {"limit": limit, "lease": 60, "unable": [], "worker": 1, **claims.LOST_NONE}
+    with own.transaction(force_rollback=True):
+        own.execute(claims.CLAIM, asked)
+    told = own.execute("explain (analyze, buffers, format json) " + claims.CLAIM, asked).fetchone()[0]
+    plan = (json.loads(told) if isinstance(told, str) else told)[0]["Plan"]
+    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
 
 def _reads(plan: Any) -> Iterator[tuple[str, str, int]]:
@@ -81,11 +100,11 @@ def _reads(plan: Any) -> Iterator[tuple[str, str, int]]:
 
 def statements(run: int, wait: int, flow: int) -> dict[str, tuple[str, Any]]:
     """What workers ask all the time and when something happens to that run, which waits; and what monitors ask."""
-    claim = {"limit": 50, "lease": 30, "unable": [], "worker": 1}
+    claim = {"limit": 50, "lease": 30, "unable": [], "worker": 1, **claims.LOST_NONE}
     seen = {"runs": [run], "referenced": ["*"], "always": []}
     return {
         "claim": (claims.CLAIM, claim),
-        "claim of suspects": (claims.CLAIM_SUSPECTS, claim | {"least": 1, "most": 1, "alone": False}),
+        "claim of suspects": (claims.CLAIM, claim | {"least": 1, "most": 1}),
         "suspects": (claims.SUSPECTS, [5, []]),
         "next due": (claims.NEXT_DUE, [[]]),
         "leases renewed": (claims.RENEW, {"worker": 1, "lease": 30}),

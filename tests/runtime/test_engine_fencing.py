@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import tempfile
 import time
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
 import psutil
 import pytest
+from django.db.models import F
 
 from runtime import acts, waits
 from runtime.models import Dispatch, Run, StepResult, Wait
@@ -128,6 +130,11 @@ def test_a_run_that_kills_its_worker_is_quarantined_and_two_hundred_beside_it_ar
     gaps = [later - sooner for sooner, later in pairwise(ends)]
     assert len(gaps) > 10 and max(gaps) < 18, "there was a time in which nothing went through"
     assert open_still.filter(version=small).count() < len(begun) / 10
+    after = [engine.start(small) for _ in range(10)]
+    for run in after:
+        engine.ends(run)
+    healed = Run.objects.filter(pk__in=after, ended_at__lt=F("created_at") + timedelta(seconds=LEASE))
+    assert len(healed) == len(after), "what is started after the quarantine ends within a lease, as it did before"
     held = Dispatch.objects.filter(run_id__in=good, state="claimed")
     eventually(lambda: held.count() == len(good), what="all others are in their calls again")
     assert engine.state(bad) == "attention" and quarantined.get().data["reason"] == "quarantine"

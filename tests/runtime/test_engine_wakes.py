@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 
 import psycopg
 import pytest
 from django.db import connection
 
-from runtime import claims, waits
+from runtime import waits
 from runtime.models import Wait
+from tests.plans import blocks_of_a_claim
 from tests.runtime.engine import eventually
 
 
@@ -63,9 +63,7 @@ select run_id, '', 'day', 1, 'timer', 1, 'open', due_at, '{}', now() from waitin
 def test_a_claim_ends_the_waits_that_are_over_and_reads_none_of_other_runs(transactional_db, database_url):
     with psycopg.connect(database_url, autocommit=True) as own:
         own.execute(OVERDUE)
-        asked = {"limit": 10, "lease": 60, "unable": [], "worker": 1}
-        plan = own.execute("explain (analyze, buffers, format json) " + claims.CLAIM, asked).fetchone()[0][0]["Plan"]
-        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1000, json.dumps(plan, indent=1)
+        assert blocks_of_a_claim(own, 10) < 1000
     over = Wait.objects.filter(state="resolved")
     assert sorted(over.values_list("run_id", flat=True)) == list(range(19_991, 20_001))
     assert all(wait.outcome["by"] == "due" and wait.resolved_at >= wait.due_at for wait in over)
