@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 BATCH = 50
 LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=31), timedelta(days=366))
 
-# Due schedules, skipping those that another worker fires or that are just being published. Locking the workflow too, as
+# Due schedules of the kinds that are known here, skipping those that another worker fires or that are just being published. Locking the workflow too, as
 # starting a run will, means that this never waits while it holds a trigger: publishing locks in the other order.
 DUE = """
 select t.id, t.key, t.type, t.config, t.next_at, t.workflow_id, w.live_version_id as version_id,
        w.paused, w.deleted_at is not null as deleted, holdfast_now() as now, t.last_run_id
 from trigger t join workflow w on w.id = t.workflow_id
-where t.enabled and t.next_at <= (select holdfast_now())
+where t.enabled and t.next_at <= (select holdfast_now()) and t.type = any(%s)
   and not (coalesce(t.config ->> 'overlap', '') = 'queue' and exists (select from dispatch d where d.run_id = t.last_run_id))
 order by t.next_at limit %s
 for no key update of t skip locked for key share of w skip locked
@@ -71,7 +71,7 @@ async def fire_due(connection: psycopg.AsyncConnection) -> int:
     started = 0
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(Due))
-        for due in await (await cursor.execute(DUE, [BATCH])).fetchall():
+        for due in await (await cursor.execute(DUE, [list(trigger_kinds()), BATCH])).fetchall():
             started += await _fire_alone(connection, due)
     failpoints.hit("schedule.after")
     if started:  # after the commit, in which it would hold up everybody else's
@@ -118,7 +118,7 @@ async def _fire_alone(connection: psycopg.AsyncConnection, due: Due) -> int:
 async def _fire(connection: psycopg.AsyncConnection, due: Due) -> int:
     try:
         times, following = _times(due)
-    except (KeyError, ValueError, OSError):  # a time zone or trigger kind that this installation has no longer
+    except (KeyError, ValueError, OSError):  # a time zone that this installation has no longer
         log.exception("The schedule %s of workflow %s cannot be read, and stops.", due.key, due.workflow_id)
         await connection.execute(MOVE, [None, None, None, due.id])
         return 0

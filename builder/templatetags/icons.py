@@ -9,30 +9,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from lucide import IconDoesNotExist, _render_icon
 
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
+
 from .drawings import ICONS
 
 register = template.Library()
 
-STEP_ICONS = {
-    "webhook": "bolt",
-    "form": "text",
-    "manual": "play",
-    "ended": "flag",
-    "schedule": "cal",
-    "api": "plug",
-    "condition": "branch",
-    "parallel": "parallel",
-    "loop": "loop",
-    "ai": "ai",
-    "http": "api",
-    "email": "mail",
-    "delay": "clock",
-    "approval": "approve",
-    "callback": "history",
-    "set": "db",
-    "workflow": "sub",
-    "stop": "stop",
-}
 PLUGIN_ICON = "puzzle"
 LUCIDE_NAMES = {"stop": "octagon-x", "key": "key-round", "trash": "trash-2", "logout": "log-out"}
 
@@ -48,8 +31,12 @@ def icon(name: str, size: int = 20, css: str = "", label: str = "") -> SafeStrin
 
 @register.simple_tag
 def step_icon(kind: str, size: int = 20, css: str = "") -> SafeString:
-    """The icon of a step type or trigger kind; plug-in types that bring none of their own get a puzzle piece."""
-    return icon(STEP_ICONS.get(kind, PLUGIN_ICON), size=size, css=css)
+    """The icon that a step type or trigger kind names; a puzzle piece for one that is unknown or names none that there is."""
+    known = step_types().get(kind) or trigger_kinds().get(kind)
+    try:
+        return icon(known.icon if known else PLUGIN_ICON, size=size, css=css)
+    except IconDoesNotExist:
+        return icon(PLUGIN_ICON, size=size, css=css)
 
 
 @lru_cache(maxsize=512)
@@ -79,4 +66,4 @@ def _naming(label: str) -> SafeString:
     return format_html('role="img" aria-label="{}"', label) if label else mark_safe('aria-hidden="true"')
 
 
-__all__ = ["STEP_ICONS", "IconDoesNotExist", "icon", "step_icon"]
+__all__ = ["IconDoesNotExist", "icon", "step_icon"]

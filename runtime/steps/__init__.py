@@ -6,11 +6,10 @@ modules to import. Each exports `STEP`, or several as `STEPS`. Set it for the we
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
+from ..plugins import added
 from .base import StepType
 
 BUILT_IN = (
@@ -22,8 +21,4 @@ BUILT_IN = (
 def step_types() -> dict[str, StepType]:
     """Type name -> step type, in the order of the palette."""
     found = [import_module(f"{__name__}.{name}").STEP for name in BUILT_IN]
-    found += [point.load() for point in entry_points(group="holdfast.steps")]
-    for name in filter(None, os.environ.get("HOLDFAST_STEP_MODULES", "").replace(" ", "").split(",")):
-        module = import_module(name)
-        found += getattr(module, "STEPS", None) or [module.STEP]
-    return {step.type: step for step in found}
+    return {step.type: step for step in [*found, *added("holdfast.steps", "STEP")]}

@@ -237,6 +237,7 @@ class StepType(ABC):
     type: ClassVar[str]
     label: ClassVar[str]
     icon: ClassVar[str]
+    """The name of a drawing: one of the project's own, or of Lucide's."""
     category: ClassVar[str]
     summary: ClassVar[str]
     """One line for the picker: what it does."""

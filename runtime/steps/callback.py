@@ -53,7 +53,7 @@ class CallbackConfig(Config):
 class Callback(StepType):
     type = "callback"
     label = "Callback"
-    icon = "callback"
+    icon = "history"
     category = "People and waits"
     summary = "Wait for a call from another system"
     Config = CallbackConfig

@@ -11,7 +11,7 @@ from .base import Config, Context, Outcome, StepType
 class Condition(StepType):
     type = "condition"
     label = "Condition"
-    icon = "condition"
+    icon = "branch"
     category = "Flow"
     summary = "Take one of several lanes"
     children = "branches"

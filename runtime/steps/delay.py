@@ -105,7 +105,7 @@ def parse_time(text: str) -> time:
 class Delay(StepType):
     type = "delay"
     label = "Delay"
-    icon = "delay"
+    icon = "clock"
     category = "Flow"
     summary = "Wait for a time"
     Config = DelayConfig

@@ -44,7 +44,7 @@ class EmailConfig(Config):
 class Email(StepType):
     type = "email"
     label = "E-mail"
-    icon = "email"
+    icon = "mail"
     category = "Actions"
     summary = "Send an e-mail"
     Config = EmailConfig

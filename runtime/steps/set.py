@@ -22,7 +22,7 @@ class SetConfig(Config):
 class SetValues(StepType):
     type = "set"
     label = "Set values"
-    icon = "set"
+    icon = "db"
     category = "Data"
     summary = "Compute values for later steps"
     Config = SetConfig

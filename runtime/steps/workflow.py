@@ -28,7 +28,7 @@ class WorkflowConfig(Config):
 class Workflow(StepType):
     type = "workflow"
     label = "Sub-flow"
-    icon = "workflow"
+    icon = "sub"
     category = "Flow"
     summary = "Run another flow"
     Config = WorkflowConfig

@@ -23,7 +23,7 @@ class ApiConfig(Config):
 class Api(TriggerKind):
     type = "api"
     label = "API"
-    icon = "api"
+    icon = "plug"
     summary = "Start from a program"
     Config = ApiConfig
 

@@ -28,7 +28,7 @@ class EndedConfig(Config):
 class Ended(TriggerKind):
     type = "ended"
     label = "Another flow ended"
-    icon = "ended"
+    icon = "flag"
     summary = "Start when a run of another flow fails or succeeds"
     Config = EndedConfig
     example = {"when": "failed"}

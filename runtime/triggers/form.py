@@ -36,7 +36,7 @@ class FormConfig(Config):
 class Form(TriggerKind):
     type = "form"
     label = "Form"
-    icon = "form"
+    icon = "text"
     summary = "Start when somebody fills in a page"
     Config = FormConfig
     example = {"fields": [{"id": "email", "label": "Your e-mail address", "type": "text", "required": True}]}

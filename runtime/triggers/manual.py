@@ -122,7 +122,7 @@ _SAMPLES: dict[str, Any] = {"text": "text", "number": 1, "date": "2027-01-15", "
 class Manual(TriggerKind):
     type = "manual"
     label = "Manual"
-    icon = "manual"
+    icon = "play"
     summary = "Start by hand, with a form"
     Config = ManualConfig
 

@@ -92,7 +92,7 @@ class WebhookConfig(Config):
 class Webhook(TriggerKind):
     type = "webhook"
     label = "Webhook"
-    icon = "webhook"
+    icon = "bolt"
     summary = "Start when another system calls an address"
     Config = WebhookConfig
 

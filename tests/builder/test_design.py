@@ -22,11 +22,13 @@ from builder.access import VIEWER, VIEWS
 from builder.context import rail, theme
 from builder.templatetags.charts import meter, run_spark
 from builder.templatetags.formats import ago, count, duration, initials, money, relative
-from builder.templatetags.icons import STEP_ICONS, IconDoesNotExist, icon, step_icon
+from builder.templatetags.icons import PLUGIN_ICON, IconDoesNotExist, icon, step_icon
 from builder.templatetags.json_view import MOST_LINES, json_view
 from builder.templatetags.shell import _import_map
 from builder.templatetags.states import ALIASES, SHOWN, shown_state, state_bare, state_icon, state_pill
 from runtime import states as machines
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted(
@@ -142,9 +144,9 @@ def test_icons_that_we_did_not_draw_come_from_lucide_and_wrong_names_fail():
 
 
 def test_every_step_type_has_an_icon_and_plug_ins_get_one_too():
-    for kind in STEP_ICONS:
-        assert step_icon(kind).startswith("<svg")
-    assert step_icon("acme_fax").startswith("<svg")
+    for kind in (*step_types().values(), *trigger_kinds().values()):
+        assert step_icon(kind.type) == icon(kind.icon) != icon(PLUGIN_ICON)
+    assert step_icon("acme_fax") == icon(PLUGIN_ICON)
 
 
 # Numbers, times, names
