@@ -1,14 +1,14 @@
 """Schedule: by the clock, in a time zone.
 
-Days on which the clock changes follow Debian cron, as cronsim has it. A time that is skipped fires once, at the first
-minute after the gap; a time that comes twice fires at the first. Schedules with `*` or `*/n` in the minute or hour go
-by elapsed time instead, so that "every half hour" stays every half hour.
+Days on which the clock changes follow Debian cron. A time that is skipped fires once, at the first minute after the gap; a
+time that comes twice fires at the first. Schedules with `*` or `*/n` in the minute or hour go by elapsed time instead, so
+that "every half hour" stays every half hour.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -18,6 +18,8 @@ from pydantic import AfterValidator, Field
 from ..steps.base import Config
 from .base import TriggerKind
 from .inwords import to_words
+
+SECOND = timedelta(seconds=1)
 
 
 def _cron(text: str) -> str:
@@ -65,7 +67,7 @@ class ScheduleConfig(Config):
 class Schedule(TriggerKind):
     type = "schedule"
     label = "Schedule"
-    icon = "schedule"
+    icon = "cal"
     summary = "Start by the clock"
     Config = ScheduleConfig
     example = {"cron": "0 9 * * 1-5", "zone": "UTC"}
@@ -89,10 +91,44 @@ class Schedule(TriggerKind):
         In the hour that a clock change repeats, cronsim counts by the wall and answers with the first of the two, which
         may lie before `moment`: such answers are passed over.
         """
-        for local in CronSim(config["cron"], moment.astimezone(ZoneInfo(config.get("zone", "UTC")))):
+        cron, zone = config["cron"], ZoneInfo(config.get("zone", "UTC"))
+        if any(field.startswith("*") for field in cron.split()[:2]):
+            return _by_elapsed_time(cron, zone, moment)
+        for local in CronSim(cron, moment.astimezone(zone)):
             if (at := local.astimezone(UTC)) > moment:
                 return at
         return None
+
+
+def _by_elapsed_time(cron: str, zone: ZoneInfo, moment: datetime) -> datetime | None:
+    """Between two changes of the clock the wall is an offset from UTC, and cronsim counts by that. Told of the zone, it passes
+    over what comes within the hour of a change by half an hour (Australia/Lord_Howe)."""
+    start, offset = moment.astimezone(UTC), _offset(zone, moment)
+    while (wall := next(CronSim(cron, (start + offset).replace(tzinfo=None)), None)) is not None:
+        at = wall.replace(tzinfo=UTC) - offset
+        change = _changes(zone, start + SECOND, at)
+        if change is None:
+            return at
+        start, offset = change - SECOND, _offset(zone, change)
+    return None
+
+
+def _changes(zone: ZoneInfo, start: datetime, end: datetime) -> datetime | None:
+    """The first second after `start`, up to `end`, at which another offset holds than at `start`."""
+    before = start
+    while before < end:
+        after = min(before + timedelta(days=1), end)
+        if _offset(zone, after) != _offset(zone, start):
+            while after - before > SECOND:
+                middle = before + timedelta(seconds=(after - before) // SECOND // 2)
+                before, after = (middle, after) if _offset(zone, middle) == _offset(zone, start) else (before, middle)
+            return after
+        before = after
+    return None
+
+
+def _offset(zone: ZoneInfo, moment: datetime) -> timedelta:
+    return moment.astimezone(zone).utcoffset()
 
 
 KIND = Schedule()
