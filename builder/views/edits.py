@@ -17,7 +17,7 @@ from runtime.models import Role, Workflow
 from .. import drafts
 from ..access import get_workflow, workflows_for
 from ..board import Board
-from ..curl import is_curl
+from ..curl import is_curl, sign_in_of
 from ..dataflow import put_right
 from ..diff import changes
 from ..drafts import Saved, StaleRevision
@@ -175,7 +175,11 @@ def _changed(
         "announce": announce or saved.label,
         "panel_gone": opened is not None and shown is None,
     }
-    return trigger_client_event(render(request, "canvas/edited.html", context), event, detail)
+    response = trigger_client_event(render(request, "canvas/edited.html", context), event, detail)
+    if _sets_many(asked) and (names := sign_in_of(asked["value"])):
+        words = f"Taken over without what signs in ({', '.join(names)}): choose a connection for that."
+        trigger_client_event(response, "toast", {"message": words, "kind": "attention"})
+    return response
 
 
 def _field_refused(request: HttpRequest, board: Board, wrong: FieldError) -> HttpResponse:
