@@ -74,7 +74,8 @@ PAGES: dict[str, dict[str, Said]] = {
     "page": {
         "page_param": Said(
             "Send the page number as",
-            "The name in the query: page gives ?page=2, ?page=3 and so on after the first call. A page without items ends it.",
+            "The name in the query: page gives ?page=2, ?page=3 and so on after the first call, or what "
+            "follows the number that the query begins with. A page without items ends it.",
             "page",
         ),
     },
@@ -130,6 +131,7 @@ LAYOUTS: dict[str, Layout] = {
         first=("approvers", "policy", "needed", "expires", "subject", "message", "details", "form"),
         when={
             "needed": lambda config: config.get("policy") == "count",
+            "rejection": lambda config: config.get("policy") != "all",
             "escalate_to": lambda config: bool(config.get("escalate_after") or config.get("escalate_to")),
         },
     ),

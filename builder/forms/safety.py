@@ -16,6 +16,7 @@ from runtime.plan import DEFAULT_TIMEOUT
 from runtime.retry import RetryPolicy
 from runtime.steps import step_types
 from runtime.steps.base import StepType
+from runtime.steps.http import CHANGING
 
 from ..fields import ConfigField
 from ..templatetags.formats import duration
@@ -176,7 +177,7 @@ def _seconds(text: Any) -> float:
 def _header(step: Mapping[str, Any], kind: StepType) -> Shown | None:
     """The idempotency header of an API call that changes something."""
     config = step.get("config") or {}
-    if step["type"] != "http" or config.get("method", "GET") in ("GET", "HEAD"):
+    if step["type"] != "http" or config.get("method", "GET") not in CHANGING:
         return None
     spec = spec_for(kind.Config, "config.idempotency_header")
     value = config.get("idempotency_header", spec.default)

@@ -110,7 +110,7 @@ def _redirected(call: Call, answer: Answer) -> Call | None:
     Only what changes nothing follows 301, 302 and 303: after a POST they say that it was done, and repeating the whole
     because the second half failed would do it again. 307 and 308 say that nothing was done yet.
     """
-    safe = call.method in ("GET", "HEAD")
+    safe = call.method in ("GET", "HEAD", "OPTIONS")
     if answer.status not in (307, 308) and not (safe and answer.status in (301, 302, 303)):
         return None
     target = answer.headers.get("location", "")

@@ -33,7 +33,6 @@ from .http_pages import items_of, next_page
 
 KEPT_HEAD = 256 * 1024
 """How much of an answer is kept that is too large, where the call has changed something."""
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 KEPT_HEADERS = ("content-type", "location", "etag", "last-modified", "link", "retry-after")
@@ -77,7 +76,7 @@ def _header_names(headers: dict[str, str]) -> dict[str, str]:
 
 
 class HttpConfig(Config):
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = Field("GET", title="Method")
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] = Field("GET", title="Method")
     url: Annotated[Text, AfterValidator(_address)] = Field(
         title="Address",
         description="With a connection that has a base address, what follows it: /v1/deals. A curl command can be pasted here.",
@@ -151,7 +150,7 @@ class HttpConfig(Config):
 class Http(StepType):
     type = "http"
     label = "API call"
-    icon = "http"
+    icon = "api"
     category = "Actions"
     summary = "Call another system over HTTP"
     Config = HttpConfig
@@ -210,7 +209,7 @@ async def _follow(ctx: Context, connection: Connection | None, call: net.Call) -
         done = _done(ctx, await _made(ctx, connection, replace(call, url=url), f"page.{pages}" if pages > 1 else "call"))
         found = items_of(ctx, done.output)
         items += found
-        onward = next_page(ctx, url, done.output, pages, len(found))
+        onward = next_page(ctx, url, done.output, len(found))
         if onward is None or pages == ctx.config["most_pages"]:
             break
         await ctx.keep(found, str(onward), done.response)

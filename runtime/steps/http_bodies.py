@@ -11,12 +11,12 @@ from email.message import Message
 from typing import Any
 from urllib.parse import unquote, urlencode
 
+from django.conf import settings
+
 from .. import net
 from ..net.headers import check_header
 from . import calls
 from .base import StepError
-
-LARGEST_FILE = 8 * 1024 * 1024
 
 
 def files_of(config: Mapping[str, Any]) -> list[str]:
@@ -116,8 +116,9 @@ def _file(one: Mapping[str, Any], files: Mapping[str, bytes], field: str, name: 
         data = b64decode(str(given), validate=True) if one.get("base64") else plain(given).encode()
     except (NotBase64, ValueError):
         raise StepError(f"The content of the file “{name or field}” is not base64.", field=field) from None
-    if len(data) > LARGEST_FILE:
-        raise StepError(f"The file “{name or field}” is larger than 8 MiB.", field=field)
+    if len(data) > settings.HOLDFAST_LARGEST_OUTPUT_MIB * net.MIB:
+        words = f"larger than {settings.HOLDFAST_LARGEST_OUTPUT_MIB:g} MiB. Send less, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
+        raise StepError(f"The file “{name or field}” is {words}", field=field)
     return data
 
 

@@ -23,16 +23,16 @@ def items_of(ctx: Context, response: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def next_page(ctx: Context, url: httpx2.URL, response: Mapping[str, Any], page: int, count: int) -> httpx2.URL | None:
-    """The address of the page after this one, or None. `page` counts from 1; `count` is how many items this one had.
-    Raises StepError."""
+def next_page(ctx: Context, url: httpx2.URL, response: Mapping[str, Any], count: int) -> httpx2.URL | None:
+    """The address of the page after this one, at `url`, or None. `count` is how many items this one had. Raises StepError."""
     config = ctx.config
     match config["pages"]:
         case "page":
-            return _with(url, config["page_param"] or "page", page + 1) if count else None
+            name = config["page_param"] or "page"
+            return _with(url, name, _number(url, name, 1) + 1) if count else None
         case "offset":
             name = config["page_param"] or "offset"
-            return _with(url, name, _number(url, name) + count) if count else None
+            return _with(url, name, _number(url, name, 0) + count) if count else None
         case "cursor":
             cursor = ctx.evaluate(config["page_next"] or "response.body.?next_cursor", response=response)
             return _with(url, config["page_param"] or "cursor", cursor) if cursor else None
@@ -62,6 +62,7 @@ def _with(url: httpx2.URL, name: str, value: Any) -> httpx2.URL:
     return url.copy_set_param(name, str(value))
 
 
-def _number(url: httpx2.URL, name: str) -> int:
-    text = url.params.get(name, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
+def _number(url: httpx2.URL, name: str, unsaid: int) -> int:
+    """What the address says already: some systems count their pages from 0."""
+    text = url.params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else unsaid

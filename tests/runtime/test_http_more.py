@@ -17,7 +17,7 @@ from runtime.credentials import seal
 from runtime.definition import check
 from runtime.models import Attempt, Credential, Run, Team
 from runtime.states import AttemptOutcome
-from runtime.steps import oauth
+from runtime.steps import oauth, step_types
 from runtime.steps.base import Connection, StepError
 from tests.runtime.engine import eventually
 from tests.runtime.support import context, run_in, run_step
@@ -33,7 +33,7 @@ class Server:
     """Answers by path; `seen` holds (method, path with query, headers, body)."""
 
     def __init__(self):
-        self.seen, self.tokens, self.refuse = [], 0, set()
+        self.seen, self.tokens, self.refuse, self.lives = [], 0, set(), 3600
         self.busy: dict[str, int] = {}
         outer = self
 
@@ -52,7 +52,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_POST = do_PUT = answer
+            do_GET = do_POST = do_PUT = do_OPTIONS = answer
 
             def log_message(self, *args):
                 pass
@@ -69,14 +69,15 @@ class Server:
         if parts.path == "/token":
             self.tokens += 1
             wrong = headers.get("Authorization") != "Basic aG9sZGZhc3Q6czNjcmV0JTJGeA=="
-            return (401 if wrong else 200), {"access_token": f"token-{self.tokens}", "expires_in": 3600}, {}
+            return (401 if wrong else 200), {"access_token": f"token-{self.tokens}", "expires_in": self.lives}, {}
         if parts.path == "/secret":
             good = headers.get("Authorization", "") not in self.refuse and headers.get("Authorization", "").startswith("Bearer token-")
             return (200 if good else 401), {"ok": good}, {}
         if parts.path == "/big":
             return 201, b"x" * (2 << 20), {"Content-Type": "text/plain"}
         if parts.path in ("/list", "/linked"):
-            start = int(query.get("offset", 2 * (int(query.get("page", 1)) - 1) or query.get("cursor", 0)))
+            first = 0 if "from_zero" in query else 1
+            start = int(query.get("offset", 2 * (int(query.get("page", first)) - first) or query.get("cursor", 0)))
             items = list(range(5))[start : start + 2]
             onward = start + 2 if start + 2 < 5 else None
             link = {"Link": f'</linked?offset={onward}>; rel="next", </>; rel="first"'} if onward else {}
@@ -123,6 +124,15 @@ def test_a_multipart_form_carries_files_from_step_data(server):
     assert failing(config, trigger={"file": {"content": "§", "base64": True}}).field == "form"
 
 
+def test_a_file_of_step_data_may_be_as_large_as_any_output(server, settings):
+    config = {"method": "POST", "url": server.url + "/", "form": {"file": "{{ trigger.file }}"}, "form_as": "multipart"}
+    given = {"file": {"filename": "a.txt", "content": "x" * (9 << 20)}}
+    run_step("http", config, trigger=given)
+    assert len(server.seen[0][3]) > 9 << 20
+    settings.HOLDFAST_LARGEST_OUTPUT_MIB = 8
+    assert "larger than 8 MiB" in failing(config, trigger=given).message and len(server.seen) == 1
+
+
 def oauth2(server, secret="s3cret/x", **config) -> dict[str, Connection]:
     config = {"token_url": server.url + "/token", "client_id": "holdfast"} | config
     return {"crm": Connection("crm", "oauth2", ("127.0.0.1",), config, {"client_secret": secret})}
@@ -139,6 +149,13 @@ def test_a_token_is_fetched_once_and_anew_when_it_is_not_taken_any_more(server):
     assert server.tokens == 2
     asked = [body for _, path, _, body in server.seen if path == "/token"]
     assert asked[0] == b"grant_type=client_credentials"
+
+
+def test_a_token_is_fetched_anew_before_it_ends(server):
+    server.lives = int(oauth.EARLY)
+    for _ in range(2):
+        run_step("http", {"url": server.url + "/secret", "connection": "crm"}, connections=oauth2(server))
+    assert server.tokens == 2 and [path for _, path, _, _ in server.seen] == ["/token", "/secret"] * 2
 
 
 def test_without_a_token_nothing_is_sent(server):
@@ -162,6 +179,19 @@ def test_pages_are_followed_and_each_is_an_attempt(server, config, pages, more):
     output = run_in("http", ctx).output
     assert output["items"] == list(range(5))[: 2 * pages] and (output["pages"], output["more"]) == (pages, more)
     assert len(ctx.attempts) == len(server.seen) == len(ctx.kept) + 1 == pages
+
+
+def test_pages_that_are_counted_from_0_go_on_from_there(server):
+    config = {"url": server.url + "/list?from_zero=1", "query": {"page": "0"}, "pages": "page", "page_items": "response.body.items"}
+    assert run_step("http", config).output["items"] == list(range(5))
+    assert [parse_qs(urlsplit(path).query)["page"] for _, path, _, _ in server.seen] == [["0"], ["1"], ["2"], ["3"]]
+
+
+def test_options_can_be_asked_for_and_is_repeated_as_get_is(server):
+    ctx = context("http", {"method": "OPTIONS", "url": server.url + "/"})
+    assert run_in("http", ctx).output["status"] == 200
+    assert server.seen[0][0] == "OPTIONS" and "Idempotency-Key" not in server.seen[0][2]
+    assert step_types()["http"].interrupted({"method": "OPTIONS"}) == "repeat"
 
 
 @pytest.mark.parametrize("page_next", [None, "response.body.?next_cursor"])
