@@ -33,6 +33,8 @@ WORDS_OF = {
     "access": {"public": "Anybody with the address", "signed_in": "Who is signed in"},
     "respond": {"at_once": "At once", "at_end": "When the run ends"},
     "kind": {"basic": "User and password", "header": "A secret header"},
+    "rejection": {"at_once": "Ends it at once", "outvoted": "Only if too few are left"},
+    "log": {"full": "Kept", "masked": "Masked"},
     "pages": {"none": "No", "next_link": "By a next link", "cursor": "By a cursor", "page": "By page number", "offset": "By offset"},
     "form_as": {"urlencoded": "URL-encoded", "multipart": "Multipart"},
     "more": {"queue": "Waits its turn", "drop": "Is dropped"},

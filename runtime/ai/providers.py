@@ -7,6 +7,8 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import httpx2
+
 from .. import net
 from ..masking import excerpt
 from ..steps import calls
@@ -30,7 +32,7 @@ async def ask_provider(connection: Connection, ask: Ask, begin: Callable[[], Awa
     StepError."""
     provider, base = PROVIDERS[connection.kind], base_address(connection)
     url = _url(base, provider.path)
-    secret = calls.authorize(connection, url)
+    secret = signed_in(connection, url)
     clock, began = asyncio.get_running_loop().time, None
     for _ in range(MOST_TRIES):
         quirks = _learnt.get((base, ask.model), frozenset())
@@ -69,9 +71,19 @@ def base_address(connection: Connection) -> str:
     return base.removesuffix("/v1") if connection.kind == "anthropic" else base
 
 
-def _url(base: str, path: str):
+def signed_in(connection: Connection, url: httpx2.URL) -> dict[str, str]:
+    """The headers of the connection. Azure's endpoints take the key in one of their own."""
+    secret = calls.authorize(connection, url)
+    if url.host.endswith(".azure.com") and "Authorization" in secret:
+        return {"api-key": secret["Authorization"].removeprefix("Bearer ")}
+    return secret
+
+
+def _url(base: str, path: str) -> httpx2.URL:
+    """The path comes before what an address asks for: Azure's older ones end in ?api-version=…"""
+    base, mark, query = base.partition("?")
     try:
-        return net.check_location(base + path)
+        return net.check_location(f"{base.rstrip('/')}{path}{mark}{query}")
     except net.BadLocation as wrong:
         raise StepError(f"The connection's base address cannot be called: {wrong}", field="connection") from None
 

@@ -7,7 +7,9 @@
 An answer that is not JSON or does not fit is given back to the model with what is wrong with it, as often as `corrections`
 says; then the step's retries begin anew, and in the end it fails by name. Where a model cannot be had, the next one of
 `fallbacks` is asked. Each question is an attempt with its own cost.
-Without a connection `classify` is done by the built-in model; the other tasks need a provider.
+
+Without a connection the built-in model works: it can `classify`, and `summarise` by quoting the sentence that says most.
+The other tasks need a provider.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ..ai import Ask, Reply, ask_provider, builtin
 from ..ai.answers import BadAnswer, check_schema, read_answer
 from ..ai.minilm import ModelMissing
 from ..ai.providers import PROVIDERS
-from ..masking import excerpt
+from ..masking import MASK, excerpt
 from ..states import AttemptOutcome
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
@@ -63,7 +65,7 @@ class AiConfig(Config):
         description="Each with a line that describes what belongs to it.",
     )
     connection: Annotated[str, Widget("connection", tuple(PROVIDERS))] = Field(
-        "", title="Connection", description="An AI provider. Without one, the built-in model can only classify."
+        "", title="Connection", description="An AI provider. Without one, the built-in model classifies, or quotes the sentence that says most."
     )
     model: Text = Field("", title="Model", description="When empty, the one that the connection names.")
     system: LongText = Field(
@@ -81,6 +83,10 @@ class AiConfig(Config):
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, title="Temperature")
     max_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, title="Longest answer, in tokens")
+    log: Literal["full", "masked"] = Field(
+        "full", title="Input and answer in the log",
+        description="Masked, the run's page tells model, tokens and cost only. The step's output stays, for the steps that read it.",
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def what_the_task_needs(self) -> AiConfig:
@@ -124,6 +130,8 @@ class Ai(StepType):
             try:
                 return await _asked(ctx, connection, model, number)
             except StepError as failed:
+                if ctx.config["log"] == "masked" and failed.response:
+                    failed.response.pop("body", None)
                 if number == len(choices) or failed.field in NOT_THE_MODELS:
                     raise
                 spent = {"cost": failed.cost, "tokens_in": failed.tokens_in, "tokens_out": failed.tokens_out}
@@ -163,13 +171,20 @@ async def _asked(ctx: Context, connection: Connection, model: str, number: int) 
         try:
             return _done(ctx, ask, wrapped, reply)
         except StepError as wrong:
+            told = wrong.message
+            if ctx.config["log"] == "masked":
+                wrong.message = UNSAID.get(wrong.field, wrong.message)
             if not left or wrong.field != "schema":
                 raise
             spent = {"cost": wrong.cost, "tokens_in": wrong.tokens_in, "tokens_out": wrong.tokens_out}
             ctx.answered(wrong.response, error=wrong.message, **spent)
             ctx.log(f"{wrong.message} The model is told so and asked again.", level="warning")
-            ask = replace(ask, prompt=_corrected(str(ctx.config["prompt"]), reply, wrong.message))
+            ask = replace(ask, prompt=_corrected(str(ctx.config["prompt"]), reply, told))
     raise AssertionError("The last round returns or raises.")
+
+
+UNSAID = {"schema": "The model's answer does not fit.", "prompt": "The model refused, or its answer is empty."}
+"""What is told of an answer that the log may not quote."""
 
 
 def _corrected(prompt: str, reply: Reply, wrong: str) -> str:
@@ -178,26 +193,30 @@ def _corrected(prompt: str, reply: Reply, wrong: str) -> str:
 
 
 async def _built_in(ctx: Context) -> Outcome:
-    config = ctx.config
-    if config["task"] != "classify":
+    config, text = ctx.config, str(ctx.config["prompt"])
+    if config["task"] not in ("classify", "summarise"):
         raise StepError(
-            f"The built-in model can only classify; {config['task']} needs an AI provider. Add one under Connections "
+            f"The built-in model can only classify and quote; {config['task']} needs an AI provider. Add one under Connections "
             "(OpenAI-compatible or Anthropic), and choose it in this step.",
             field="connection",
         )
-    attempt = await ctx.begin({"model": builtin.NAME, "task": "classify", "prompt": calls.shown(str(config["prompt"]))})
+    attempt = await ctx.begin({"model": builtin.NAME, "task": config["task"], "prompt": _shown(config, text)})
     try:
         async with asyncio.timeout(attempt.timeout):
-            choice = await builtin.classify(str(config["prompt"]), config["labels"])
+            found = await (builtin.classify(text, config["labels"]) if config["task"] == "classify" else builtin.key_sentence(text))
     except ModelMissing as missing:
         raise StepError(str(missing), field="connection", outcome=AttemptOutcome.NOT_SENT) from None
     except TimeoutError:
         message = f"The built-in model had no time for this within {attempt.timeout:g} s."
         raise StepError(message, outcome=AttemptOutcome.NOT_SENT, retry=True) from None
-    if choice.cut:
+    if found.cut:
         ctx.log("The input is long: the built-in model read its beginning only.", level="warning")
-    output = {"label": choice.label, "score": choice.score, "reason": choice.why}
-    return Done(output, response=output, cost=Decimal(0), tokens_in=choice.tokens, tokens_out=0)
+    if isinstance(found, builtin.Sentence):
+        ctx.log("The built-in model quotes the sentence that says most. A provider would write a summary.")
+        output = {"text": found.text}
+    else:
+        output = {"label": found.label, "score": found.score, "reason": found.why}
+    return Done(output, response=_kept(config, output), cost=Decimal(0), tokens_in=found.tokens, tokens_out=0)
 
 
 def _ask(config: Mapping[str, Any], connection: Connection, model: str) -> tuple[Ask, bool]:
@@ -243,15 +262,25 @@ def _example_lines(config: Mapping[str, Any]) -> str:
 
 
 def _summary(config: Mapping[str, Any], ask: Ask, connection: str) -> dict[str, Any]:
-    summary = {"connection": connection, "model": ask.model, "task": config["task"], "prompt": calls.shown(ask.prompt)}
-    return summary | ({"system": calls.shown(str(config["system"]))} if config["system"] else {})
+    summary = {"connection": connection, "model": ask.model, "task": config["task"], "prompt": _shown(config, ask.prompt)}
+    return summary | ({"system": _shown(config, str(config["system"]))} if config["system"] else {})
+
+
+def _shown(config: Mapping[str, Any], text: str) -> str:
+    """A text as the log keeps it."""
+    return f"{MASK} ({len(text):,} characters)" if config["log"] == "masked" else calls.shown(text)
+
+
+def _kept(config: Mapping[str, Any], answer: Any) -> Any:
+    """An answer as the log keeps it."""
+    return {"answer": MASK} if config["log"] == "masked" else answer
 
 
 def _done(ctx: Context, ask: Ask, wrapped: bool, reply: Reply) -> Done:
     text = reply.text.replace("\x00", "\ufffd")
     given = reply.value if reply.value is not None else calls.shown(text)
     spent = {"cost": reply.cost, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
-    response = {"model": reply.model, "answer": given} | ({"stopped": reply.stopped} if reply.stopped else {})
+    response = {"model": reply.model} | _kept(ctx.config, {"answer": given}) | ({"stopped": reply.stopped} if reply.stopped else {})
     if reply.stopped == "refused":
         raise StepError(
             f"The model refused: {excerpt(text, 300) or 'it gave no reason.'}", field="prompt", response=response, **spent

@@ -298,6 +298,25 @@ def test_what_the_built_in_model_reads_has_an_attempt():
     assert ctx.attempts == [("call", {"model": "built-in MiniLM", "task": "classify", "prompt": "What does it cost?"})]
 
 
+REPORT = """Thanks for the call on Tuesday, it was good to meet the whole team.
+The delivery of order 4711 is two weeks late, and our production line stands still because of it.
+By the way, the coffee in your new office was excellent! We will be on holiday from the 23rd.
+Please send the missing parts for order 4711 by express so that our line can start again.
+Best regards, Ann"""
+
+
+def test_without_a_provider_a_summary_is_the_sentence_that_says_most():
+    ctx = context("ai", {"task": "summarise", "prompt": "{{ trigger.text }}"}, trigger={"text": REPORT})
+    done = run_in("ai", ctx)
+    assert done.output["text"] in REPORT and "order 4711" in done.output["text"]
+    assert done.cost == 0 and done.tokens_in > 20 and len(ctx.attempts) == 1 and "quotes" in ctx.lines[0][1]
+
+
+@pytest.mark.parametrize("text", ["One", "…", "a" * 20_000, "x. " * 500])
+def test_any_text_has_a_key_sentence(text):
+    assert run_step("ai", {"task": "summarise", "prompt": "{{ trigger.text }}"}, trigger={"text": text}).output["text"] in text
+
+
 def test_other_tasks_say_how_to_connect_a_provider():
     ctx = context("ai", EXTRACT | {"connection": ""}, trigger={"text": "x"})
     with pytest.raises(StepError, match="needs an AI provider. Add one under Connections") as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import httpx2
 import pytest
 
 from runtime import acts
@@ -75,6 +76,30 @@ def test_another_model_is_asked_where_one_cannot_be_had(ai):
 def test_examples_are_told(ai):
     run_in("ai", asking(ai, examples={"Hi there": '{"score": 1}'}))
     assert 'Examples:\nInput: Hi there\nAnswer: {"score": 1}' in ai.requests()[0]["body"]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("answers", [[{"score": "s3cret answer"}, "s3cret words"], [{"score": "s3cret answer"}, {"score": 3}]])
+def test_input_and_answer_can_be_kept_out_of_the_log(ai, answers):
+    ai.control(answers=answers, cost=0.5)
+    ctx = asking(ai, prompt="Score: s3cret input", system="s3cret background", log="masked")
+    try:
+        kept = run_in("ai", ctx).response
+    except StepError as wrong:
+        kept = [wrong.message, wrong.response]
+    assert "s3cret" not in str([ctx.attempts, ctx.answers, ctx.lines, kept])
+    assert "s3cret answer" in prompts(ai)[1] and ctx.attempts[0][1]["prompt"] == "••• (19 characters)"
+    assert ctx.answers[0][1]["cost"] == Decimal("0.5")
+
+
+def test_azure_is_told_its_version_after_the_path_and_the_key_in_its_own_header(ai):
+    ctx = asking(ai)
+    base = ai.base_url + "?api-version=2024-10-21"
+    ctx.connections["ai"] = Connection("ai", "openai", ("127.0.0.1",), {"base_url": base}, {"api_key": "sk-x"})
+    run_in("ai", ctx)
+    assert ai.requests()[0]["path"] == "/v1/chat/completions?api-version=2024-10-21"
+    azure = Connection("ai", "openai", ("*.openai.azure.com",), {}, {"api_key": "sk-x"})
+    place = httpx2.URL("https://sales.openai.azure.com/openai/v1/chat/completions")
+    assert providers.signed_in(azure, place) == {"api-key": "sk-x"}
 
 
 # Budgets, on real workers

@@ -38,9 +38,10 @@ class AiApp(App):
         if refusal := self.refusal(request):
             return Reply(400, {"error": {"message": refusal}})
         answer = self.state["answers"].pop(0) if self.state["answers"] else self.state["answer"]
-        if request.path == "/v1/chat/completions":
+        path = request.path.partition("?")[0]
+        if path == "/v1/chat/completions":
             body = self.completion(request, answer)
-        elif request.path == "/v1/messages":
+        elif path == "/v1/messages":
             body = self.message(request, answer)
         else:
             return Reply(404, {"error": {"message": f"No such address: {request.path}"}})
