@@ -76,7 +76,7 @@ def status_of(approval: Approval, recipient: Recipient | None, now: datetime) ->
     if wait.state != WaitState.OPEN:
         return Status("withdrawn", at=wait.resolved_at)
     if mine is not None:
-        return _told("answered", mine, mine, missing(approval, len(decisions)))
+        return _told("answered", mine, mine, missing(approval, sum(one.answer == "approve" for one in decisions)))
     if wait.due_at is not None and wait.due_at <= now:
         return Status("expired", at=wait.due_at)
     return _turn(approval, recipient, decisions) if recipient else Status("open")
@@ -94,13 +94,20 @@ def _turn(approval: Approval, recipient: Recipient, decisions: list[Decision]) -
     return Status("open")
 
 
-def missing(approval: Approval, answered: int) -> int:
-    """How many answers are needed yet."""
-    return max(0, approval.needed - (approval.stage - 1 if approval.policy == "ordered" else answered))
+def missing(approval: Approval, approved: int) -> int:
+    """How many approvals are needed yet."""
+    return max(0, approval.needed - (approval.stage - 1 if approval.policy == "ordered" else approved))
 
 
 def rule_of(approval: Approval) -> str:
-    """Whose answers count, in a sentence."""
+    """Whose answers count, in a sentence or two."""
+    if approval.rules.get("outvoted"):
+        rule = "One of them has to approve." if approval.policy == "any" else _policy(approval)
+        return rule if approval.policy == "all" else f"{rule} A rejection counts when too few are left who could."
+    return _policy(approval)
+
+
+def _policy(approval: Approval) -> str:
     match approval.policy:
         case "all":
             return "Everybody has to approve."

@@ -108,7 +108,7 @@ def decide(
     hit("decision.inside")
     transaction.on_commit(lambda: hit("decision.after"))
     if not _settles(approval, decision):
-        if approval.policy == "ordered":
+        if approval.policy == "ordered" and answer == "approve":
             _next_turn(approval, wait)
         return _told("recorded", decision)
     waits.resolve_locked(wait.pk, _outcome(approval, decision))
@@ -178,11 +178,24 @@ def _turn(approval: Approval, recipient: Recipient) -> DecisionOutcome | None:
 
 
 def _settles(approval: Approval, decision: Decision) -> bool:
-    if decision.answer == "reject" or decision.recipient_id is None or decision.recipient.standby:
+    if decision.recipient_id is None or decision.recipient.standby:
         return True
+    if decision.answer == "reject":
+        return not approval.rules.get("outvoted") or _outvoted(approval)
     if approval.policy == "ordered":
         return approval.stage >= approval.needed
-    return approval.decisions.filter(answer="approve", recipient__isnull=False).count() >= approval.needed
+    return approved(approval) >= approval.needed
+
+
+def approved(approval: Approval) -> int:
+    """How many of those who were asked have approved."""
+    return approval.decisions.filter(answer="approve", recipient__isnull=False).count()
+
+
+def _outvoted(approval: Approval) -> bool:
+    """Whether too few are left who could approve: of those whose turn it is, as nobody of a later one is enough."""
+    left = sum(not one.standby for one in _awaited(approval))
+    return left == 0 if approval.policy == "ordered" else approved(approval) + left < approval.needed
 
 
 def _next_turn(approval: Approval, wait: Wait) -> None:

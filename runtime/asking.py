@@ -125,7 +125,7 @@ def payload(question: Any, address: str, asked: Iterable[str], why: str = "") ->
         "text": question.message,
         "details": list(question.details),
         "others": [other for other in asked if other != address],
-        "policy": question.policy,
+        "policy": "one" if question.policy == "any" and question.rules.get("outvoted") else question.policy,
         "on_expired": question.on_expired,
     }
     return told | ({"why": why} if why else {})

@@ -27,7 +27,7 @@ AFTER = {
 }
 
 
-RULES = {"all": "everybody has to approve.", "count": "several have to approve.", "ordered": "others come after you."}
+RULES = {"one": "one of you has to approve.", "all": "everybody has to approve.", "count": "several have to approve.", "ordered": "others come after you."}
 
 
 class Rejected(Exception):

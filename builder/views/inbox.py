@@ -96,11 +96,13 @@ def _narrowed(found: QuerySet[Approval], flow: str, words: str) -> QuerySet[Appr
 
 def _stands(approval: Approval) -> str:
     """How far a question of several answers has got."""
-    if approval.policy == "any":
+    if approval.policy == "any" and not approval.rules.get("outvoted"):
         return ""
     if approval.policy == "ordered":
         return f"turn {approval.stage} of {approval.needed}"
-    return f"{sum(one.answer == 'approve' for one in approval.decisions.all())} of {approval.needed} approved"
+    answers = [one.answer for one in approval.decisions.all()]
+    against = f", {answers.count('reject')} rejected" if "reject" in answers else ""
+    return f"{answers.count('approve')} of {approval.needed} approved{against}"
 
 
 def context_of(approval: Approval, user: Any) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 Approvers are addresses, accounts (`@dana`) or teams (`team:Sales`: its operators and administrators), one a line; each
 gets a link of their own. `any`: the first answer counts. `all`: everybody has to approve. `count`: as many as `needed`
-says. `ordered`: one line after the other, of each line anybody. One rejection counts at once, always. The output is
-`{"decision", "by", "comment", "form", "at", "decisions"}`, with `decision` one of `approved`, `rejected`, `expired`,
-`withdrawn`.
+says. `ordered`: one line after the other, of each line anybody. One rejection counts at once, or, if the step says so,
+only when too few are left who could approve. The output is `{"decision", "by", "comment", "form", "at", "decisions"}`, with
+`decision` one of `approved`, `rejected`, `expired`, `withdrawn`.
 
 What follows an approval is what was approved, so a rejection does not reach it by itself: `on_rejected` ends the run
 (`stop`, as a success that says who rejected), fails the step (`fail`), or goes on and leaves it to a condition
@@ -53,10 +53,11 @@ class ApprovalConfig(Config):
         description="One a line: an address, @account, or team:name. Each gets a link of their own.",
         examples=[["dana@example.com"]],
     )
-    policy: Literal["any", "all", "count", "ordered"] = Field(
-        "any", title="Who has to answer", description="A rejection by one of them counts at once, always."
-    )
+    policy: Literal["any", "all", "count", "ordered"] = Field("any", title="Who has to answer")
     needed: Annotated[int, Field(ge=1, le=MOST_APPROVERS)] = Field(2, title="How many have to approve")
+    rejection: Literal["at_once", "outvoted"] = Field(
+        "at_once", title="One rejection", description="Ends it at once, or only when too few are left who could approve."
+    )
     expires: Duration = Field("7d", title="Answer within")
     subject: Text = Field(title="Question", examples=["VIP outreach to {{ trigger.body.email }}?"])
     message: LongText = Field("", title="Message")
@@ -99,7 +100,7 @@ class ApprovalConfig(Config):
 class Approval(StepType):
     type = "approval"
     label = "Approval"
-    icon = "approval"
+    icon = "approve"
     category = "People and waits"
     summary = "Ask people to approve"
     Config = ApprovalConfig
@@ -218,6 +219,8 @@ def _rules(config: Mapping[str, Any], starter: Person | None, standby: Mapping[s
     for name, key in (("comment_required", "comment"), ("sign_in", "sign_in")):
         if config[name]:
             rules[key] = True
+    if config["rejection"] == "outvoted":
+        rules["outvoted"] = True
     if starter is not None:
         rules["starter"] = starter.user_id
     return rules

@@ -68,6 +68,42 @@ def test_one_line_after_the_other_and_of_each_anybody(engine):
     assert [line for line in log if line.startswith("Approved by boss")] == ["Approved by boss@example.com."]
 
 
+def test_a_rejection_can_count_only_when_too_few_are_left(engine):
+    engine.worker()
+    of_three = asked(engine, approvers=[DANA, LEE, KIM], policy="count", needed=2, rejection="outvoted")
+    assert answer(of_three, DANA, "reject") == "recorded" and answer(of_three, DANA) == "already"
+    assert answer(of_three, LEE) == "recorded" and answer(of_three, KIM) == "decided"
+    engine.ends(of_three.run_id)
+    assert [one["decision"] for one in engine.output(of_three.run_id, "ok")["decisions"]] == ["rejected", "approved", "approved"]
+
+    of_two = asked(engine, approvers=[DANA, LEE], rejection="outvoted", on_rejected="go_on")
+    assert OutboxMessage.objects.get(run_id=of_two.run_id, recipient=DANA).payload["policy"] == "one"
+    assert answer(of_two, DANA, "reject", comment="no") == "recorded" and answer(of_two, LEE, "reject") == "decided"
+    engine.ends(of_two.run_id)
+    output = engine.output(of_two.run_id, "ok")
+    assert output["decision"] == "rejected" and output["by"] == LEE and [one["comment"] for one in output["decisions"]] == ["no", ""]
+
+
+def test_in_turns_a_rejection_can_leave_it_to_the_others_of_the_line(engine):
+    Team.objects.create(name="Finance")
+    for name in ("lee", "kim"):
+        user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
+        Membership.objects.create(team=Team.objects.get(name="Finance"), user=user, role="operator")
+    engine.worker()
+    approval = asked(engine, approvers=["team:finance", DANA], policy="ordered", rejection="outvoted")
+    assert answer(approval, LEE, "reject") == "recorded" and answer(approval, DANA) == "early"
+    assert answer(approval, KIM) == "recorded" and answer(approval, DANA, "reject") == "decided"
+    assert engine.ends(approval.run_id).output["decision"] == "rejected"
+
+
+def test_an_operator_and_those_on_standby_settle_it_with_one_rejection(engine, clock):
+    engine.worker()
+    approval = asked(engine, approvers=[DANA, LEE], policy="all", rejection="outvoted", escalate_after="1d", escalate_to=[KIM])
+    clock.advance(days=1, minutes=1)
+    eventually(lambda: (KIM, 1) in mails(approval), what=lambda: str(mails(approval)))
+    assert answer(approval, KIM, "reject") == "decided"
+
+
 def test_reminders_come_in_time_and_others_are_asked(engine, clock):
     engine.worker()
     approval = asked(engine, approvers=[DANA, LEE], policy="all", remind="1d", escalate_after="36h", escalate_to=[KIM])

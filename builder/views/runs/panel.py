@@ -17,6 +17,7 @@ from builder.models import Draft
 from builder.questions import missing
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
+from runtime.approvals import approved
 from runtime.definition import children, find
 from builder.largevalues import given_file, large_output
 from runtime.jsonvalues import BadJson, loads_strict
@@ -206,7 +207,7 @@ def _approval(wait: Any) -> dict[str, Any] | None:
         "approval": approval,
         "people": people,
         "others": [decision for decision in approval.decisions.all() if decision.recipient_id is None],
-        "open": missing(approval, sum(one["decision"] is not None for one in people)),
+        "open": missing(approval, approved(approval)),
         "then": EXPIRED.get(approval.on_expired, approval.on_expired),
     }
 
