@@ -55,9 +55,12 @@ LISTS = (
     ("all", "item, condition", "Whether it is true for every item.", "[1, 2].all(n, n > 0)"),
     ("join", "separator", "One text of a list of texts.", '["a", "b"].join(", ")'),
     ("sum", "", "The sum of a list of numbers.", "[1, 2].sum()"),
+    ("average", "", "The sum of a list of numbers by their count.", "[1, 2].average()"),
     ("min", "", "The smallest item.", "[1, 2].min()"),
     ("max", "", "The largest item.", "[1, 2].max()"),
     ("sort", "", "From small to large.", "[2, 1].sort()"),
+    ("sortBy", "item, value", "From small to large by what each item gives.", '[{"n": 2}, {"n": 1}].sortBy(x, x.n)'),
+    ("groupBy", "item, value", "A list of items for each value that they give.", '[{"n": 2}, {"n": 1}].groupBy(x, string(x.n))'),
     ("reverse", "", "From its end to its beginning.", "[1, 2].reverse()"),
     ("distinct", "", "Every item once.", "[1, 1, 2].distinct()"),
     ("slice", "from, to", "A part of it; places count from 0.", "[1, 2, 3].slice(0, 2)"),
@@ -83,20 +86,28 @@ OPTIONALS = (
     ),
 )
 _ZONED = 'timestamp("2027-01-15T09:00:00Z").{}("Europe/Berlin")'
-TIMES = tuple(
-    (name, "zone", about, _ZONED.format(name))
-    for name, about in (
-        ("getFullYear", "The year."),
-        ("getMonth", "The month, from 0."),
-        ("getDate", "The day of the month, from 1."),
-        ("getDayOfMonth", "The day of the month, from 0."),
-        ("getDayOfWeek", "The day of the week; 0 is Sunday."),
-        ("getDayOfYear", "The day of the year, from 0."),
-        ("getHours", "The hour, 0 to 23."),
-        ("getMinutes", "The minute."),
-        ("getSeconds", "The second."),
-        ("getMilliseconds", "The millisecond."),
-    )
+TIMES = (
+    (
+        "format",
+        "pattern, zone",
+        "As people write it: yyyy, MM or MMMM, d or dd, EEEE, HH, mm.",
+        'timestamp("2027-01-15T09:00:00Z").format("EEEE, d MMMM yyyy, HH:mm", "Europe/Berlin")',
+    ),
+    *(
+        (name, "zone", about, _ZONED.format(name))
+        for name, about in (
+            ("getFullYear", "The year."),
+            ("getMonth", "The month, from 0."),
+            ("getDate", "The day of the month, from 1."),
+            ("getDayOfMonth", "The day of the month, from 0."),
+            ("getDayOfWeek", "The day of the week; 0 is Sunday."),
+            ("getDayOfYear", "The day of the year, from 0."),
+            ("getHours", "The hour, 0 to 23."),
+            ("getMinutes", "The minute."),
+            ("getSeconds", "The second."),
+            ("getMilliseconds", "The millisecond."),
+        )
+    ),
 )
 BY_THEMSELVES = (
     ("has", "field", "Whether a field is there.", 'has({"a": 1}.a)'),
@@ -107,7 +118,7 @@ BY_THEMSELVES = (
     ("bool", "value", "As true or false.", 'bool("true")'),
     ("uint", "value", "As a whole number without a sign.", "uint(12)"),
     ("bytes", "text", "The bytes of a text in UTF-8.", 'size(bytes("abc"))'),
-    ("timestamp", "text", "A moment in time.", 'timestamp("2027-01-15T09:00:00Z")'),
+    ("timestamp", "text, zone", "A moment in time; with a zone, of what its clocks show.", 'timestamp("2027-01-15T09:00", "Europe/Berlin")'),
     ("duration", "text", "A length of time: 30s, 5m, 2h, 3d.", 'duration("3d")'),
     ("json", "text", "The value that a JSON text holds.", """json('{"a": 1}')"""),
     ("json_text", "value", "A value as JSON text.", 'json_text({"a": 1})'),
@@ -133,6 +144,21 @@ BY_THEMSELVES = (
     ("optional.none", "", "A value that is missing.", "optional.none().orValue(0)"),
     ("optional.ofNonZeroValue", "value", "Missing when empty or 0.", 'optional.ofNonZeroValue("").orValue("-")'),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: str
+    functions: tuple[Help, ...]
+
+
+TITLES = {"list": "Lists", "text": "Texts", "time": "Dates and times", "map": "Groups of fields", "": "Of all kinds", "optional": "What may be missing"}
+
+
+@cache
+def groups() -> tuple[Group, ...]:
+    """By what they are about, for the help page."""
+    return tuple(Group(title, tuple(one for one in functions() if one.on == on)) for on, title in TITLES.items())
 
 
 @cache

@@ -8,7 +8,8 @@ from . import syntax
 from .code import Closure, Code, Site
 from .errors import BudgetExceeded, EvaluationError
 from .fuel import Evaluation
-from .values import ABSENT, KNOWN, Optional, adopt, in_words, key_value
+from .functions.lists import order
+from .values import ABSENT, KNOWN, Optional, adopt, in_words, key_value, map_key
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -72,6 +73,41 @@ def _map(loop: Loop, source: Closure, body: Closure) -> Closure:
         return results
 
     return map_all
+
+
+def _sort_by(loop: Loop, source: Closure, body: Closure) -> Closure:
+    keys_of = _map(loop, lambda run: run.variables[loop.slot], body)
+
+    def sort_all(run: Evaluation) -> list:
+        items = loop.items(source(run))
+        run.variables[loop.slot] = items
+        keys = keys_of(run)
+        try:
+            return [items[place] for place in order(run, keys)]
+        except EvaluationError as error:
+            raise loop.body_site.located(error) from None
+
+    return sort_all
+
+
+def _group_by(loop: Loop, source: Closure, body: Closure) -> Closure:
+    slot, cost = loop.slot, loop.cost
+
+    def group_all(run: Evaluation) -> dict:
+        items = loop.items(source(run))
+        run.charge(len(items) * cost)
+        variables, groups = run.variables, {}
+        for item in items:
+            variables[slot] = item if type(item) in KNOWN else adopt(item)
+            value = body(run)
+            key = map_key(value)
+            if key is None:
+                raise loop.body_site.error("type", f"{loop.body_text} is {in_words(value)}, and groupBy() needs a text or whole number there.")
+            groups.setdefault(key, []).append(variables[slot])
+        run.allocate(64 + 96 * len(groups) + 8 * len(items))
+        return groups
+
+    return group_all
 
 
 def _filter(loop: Loop, source: Closure, body: Closure) -> Closure:
@@ -186,6 +222,8 @@ _MACROS = {
     "all": _all,
     "exists": _exists,
     "exists_one": _exists_one,
+    "sortBy": _sort_by,
+    "groupBy": _group_by,
     "optMap": _opt_map,
     "optFlatMap": _opt_flat_map,
 }

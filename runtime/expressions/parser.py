@@ -21,7 +21,9 @@ _RESERVED = frozenset(
 )
 _WRITTEN = {"and": "&&", "or": "||", "not": "!", "is": "==", "if": "`test ? this : that`"}  # for those who guess
 _LITERALS = frozenset({"int", "uint", "double", "string", "bytes"})
-MACROS = {"all": (2,), "exists": (2,), "exists_one": (2,), "existsOne": (2,), "map": (2, 3), "filter": (2,)}
+MACROS = {"all": (2,), "exists": (2,), "exists_one": (2,), "existsOne": (2,), "map": (2, 3), "filter": (2,)} | {
+    "sortBy": (2,), "groupBy": (2,)
+}  # fmt: skip
 MACROS |= {"optMap": (2,), "optFlatMap": (2,)}
 
 

@@ -89,7 +89,7 @@ class Conditional(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comprehension(Node):
-    """A macro that binds a variable: all, exists, exists_one, filter, map, optMap, optFlatMap."""
+    """A macro that binds a variable: all, exists, exists_one, filter, map, sortBy, groupBy, optMap, optFlatMap."""
 
     macro: str
     range: Node

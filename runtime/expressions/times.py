@@ -41,6 +41,18 @@ def parse_timestamp(text: str) -> Timestamp:
     return operators.timestamp(seconds * SECOND + int((fraction or "").ljust(9, "0")))
 
 
+def parse_local(text: str, zone: str) -> Timestamp:
+    """A date, or a date and time, of a zone. A time that a change of clocks skips moves forward by the gap, one that comes
+    twice means the first (PEP 495)."""
+    try:
+        moment = datetime.fromisoformat(text if len(text) <= 40 else "")
+    except ValueError:
+        words = 'Write it like "2026-05-31" or "2026-05-31T09:00".'
+        raise EvaluationError("value", f"`{shorten(text)}` is not a date and time. {words}") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=_zone(zone))
+    return operators.timestamp((moment - EPOCH) // timedelta(microseconds=1) * 1000)
+
+
 def format_timestamp(moment: Timestamp) -> str:
     seconds, nanos = divmod(int(moment), SECOND)
     text = (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()

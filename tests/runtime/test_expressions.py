@@ -459,3 +459,43 @@ def test_suggest_finds_near_names_only():
     assert suggest("Email", ["email"]) == "email"
     assert suggest("zzz", ["email", "name"]) is None
     assert suggest("x" * 1000, ["x" * 999]) is None
+
+
+ORDERS = {"orders": [{"id": 1, "country": "DE", "total": 30}, {"id": 2, "country": "US", "total": 9.5}, {"id": 3, "country": "DE", "total": 20}]}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("orders.sortBy(o, o.total).map(o, o.id)", [2, 3, 1]),
+        ("orders.sortBy(o, -o.total).map(o, o.id)", [1, 3, 2]),
+        ("orders.sortBy(o, o.country).map(o, o.id)", [1, 3, 2]),
+        ("orders.groupBy(o, o.country).map(c, c)", ["DE", "US"]),
+        ("orders.groupBy(o, o.country)['DE'].map(o, o.total).sum()", 50),
+        ("[orders].map(all, all.groupBy(o, o.total > 15))[0].map(big, big)", [True, False]),
+        ("orders.map(o, o.total).average()", 59.5 / 3),
+        ('timestamp("2027-03-28T02:30", "Europe/Berlin")', "2027-03-28T01:30:00Z"),
+        ('timestamp("2027-01-15", "Europe/Berlin")', "2027-01-14T23:00:00Z"),
+        ('timestamp("2027-01-15T09:00:00+05:00", "Europe/Berlin")', "2027-01-15T04:00:00Z"),
+        ('timestamp("2027-01-15T23:30:00Z").format("EEEE, d MMMM yyyy", "Europe/Berlin")', "Saturday, 16 January 2027"),
+        ('timestamp("2027-01-05T00:07:09Z").format("dd.MM.yy h:mm:ss a \'o\'\'clock\'")', "05.01.27 12:07:09 AM o'clock"),
+    ],
+)
+def test_lists_are_sorted_grouped_and_averaged_and_dates_are_written_as_people_do(source, expected):
+    assert value(source, ORDERS) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("orders.groupBy(o, o.total)", "needs a text or whole number"),
+        ("orders.sortBy(o, o.id == 1 ? 'x' : 1)", "cannot compare"),
+        ("[].average()", "empty list"),
+        ('timestamp("2027-01-15T09:00:00Z").format("YYYY")', "`YYYY` is no part of a date"),
+        ('timestamp("15.01.2027", "Europe/Berlin")', "is not a date and time"),
+        ('timestamp("2027-01-15", "Mars")', "is not a time zone"),
+    ],
+)
+def test_what_cannot_be_sorted_grouped_or_written_says_why(source, words):
+    found = failure(source, ORDERS)
+    assert words in found.message and found.position is not None

@@ -32,6 +32,15 @@ def total(run: Evaluation, items: list) -> Any:
     return result
 
 
+@function("list.average", list)
+def average(run: Evaluation, items: list) -> float:
+    """Of numbers."""
+    total_of = total(run, _some(items, "average"))
+    if type(total_of) is Duration:
+        raise EvaluationError("type", "average() needs a list of numbers, and this one holds a length of time.")
+    return float(total_of) / len(items)
+
+
 @function("list.min", list)
 def smallest(run: Evaluation, items: list) -> Any:
     return extreme(run, items, "<", "min")
@@ -85,22 +94,27 @@ def reverse(run: Evaluation, items: list) -> list:
 @function("list.sort", list)
 def sort(run: Evaluation, items: list) -> list:
     """Smallest first; all items must compare with each other. Equal ones keep their order."""
-    rounds = len(items).bit_length()
-    run.allocate(16 + 8 * len(items))
-    kinds = {type(item) for item in items}
+    return [items[place] for place in order(run, items)]
+
+
+def order(run: Evaluation, keys: list) -> list[int]:
+    """The places of the keys, of the smallest first."""
+    rounds, places = len(keys).bit_length(), range(len(keys))
+    run.allocate(16 + 8 * len(keys))
+    kinds = {type(key) for key in keys}
     if len(kinds) == 1 and kinds <= {int, str, Timestamp, Duration}:
-        run.charge(len(items) // 4 * rounds)
+        run.charge(len(keys) // 4 * rounds)
         if kinds == {str}:
-            run.charge(sum(map(len, items)) // 256 * rounds)
-        return sorted(items)
-    run.charge(len(items) * rounds)
+            run.charge(sum(map(len, keys)) // 256 * rounds)
+        return sorted(places, key=keys.__getitem__)
+    run.charge(len(keys) * rounds)
 
-    def compare(a: Any, b: Any) -> int:
-        if operators.ordered(run, "<", a, b):
+    def compare(a: int, b: int) -> int:
+        if operators.ordered(run, "<", keys[a], keys[b]):
             return -1
-        return 1 if operators.ordered(run, ">", a, b) else 0
+        return 1 if operators.ordered(run, ">", keys[a], keys[b]) else 0
 
-    return sorted(items, key=cmp_to_key(compare))
+    return sorted(places, key=cmp_to_key(compare))
 
 
 @function("list.distinct", list)
