@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 from pydantic import BaseModel, ValidationError
 
 from runtime.steps import step_types
@@ -41,13 +44,21 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class Paragraph:
+    """What stands in `backticks` has become code; `items` are those of a list that follows the text."""
+
+    text: SafeString
+    items: tuple[SafeString, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One type. `example` is what is inserted when it is pasted in the builder; a trigger's is its part of a definition."""
+    """One type. `example` is what is inserted when it is pasted in the builder."""
 
     type: str
     label: str
     summary: str
-    about: tuple[str, ...]
+    about: tuple[Paragraph, ...]
     example: str
     settings: tuple[Setting, ...]
     traits: tuple[str, ...]
@@ -75,11 +86,21 @@ def _entry(kind: Any, example: dict[str, Any], traits: tuple[str, ...]) -> Entry
     return Entry(kind.type, kind.label, kind.summary, _about(kind), shown, settings, traits)
 
 
-def _about(kind: Any) -> tuple[str, ...]:
-    """The paragraphs of the module's docstring; its first line begins with the type's name, which stands above."""
+def _about(kind: Any) -> tuple[Paragraph, ...]:
+    """The paragraphs of the module's docstring, whose first line begins with the type's name. Lines that begin with a dash are
+    the items of a list."""
     text = inspect.getdoc(sys.modules[type(kind).__module__]) or ""
-    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-    return tuple(part for part in paragraphs if part)
+    return tuple(_paragraph(part) for part in text.split("\n\n") if part.strip())
+
+
+def _paragraph(source: str) -> Paragraph:
+    text, *items = re.split(r"(?:^|\n)- ", source)
+    return Paragraph(_marked(text), tuple(map(_marked, items)))
+
+
+def _marked(text: str) -> SafeString:
+    parts = " ".join(text.split()).split("`")
+    return mark_safe("".join(format_html("<code>{}</code>", part) if number % 2 else conditional_escape(part) for number, part in enumerate(parts)))
 
 
 def _traits(kind: Any) -> tuple[str, ...]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.definition import RESERVED_IDS, children
+from runtime.triggers import trigger_kinds
 
 from .copies import named, with_fresh_ids
 from .ids import fresh, made_from, slug, taken_ids
 from .kinds import new_step
 from .places import Edit, EditError, Place, copied, holds_body, label_of, place_of, sequence, step_of
 from .references import renamed
+from .triggers import put_trigger, trigger_label
 from .values import set_values
 
 
@@ -23,11 +25,15 @@ def insert(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
 
 
 def paste(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
-    """`steps`, `place`: copies with ids of their own; what they say about each other follows the new ids."""
-    draft = copied(definition)
-    pasted = with_fresh_ids(operation["steps"], taken_ids(draft))
-    if not pasted:
+    """`steps`, `place`: copies with ids of their own; what they say about each other follows the new ids. Triggers among them go
+    where triggers stand: no step type is called as a kind of trigger is."""
+    draft, given = copied(definition), operation["steps"]
+    begun = [put_trigger(draft, one) for one in given if one["type"] in trigger_kinds()]
+    pasted = with_fresh_ids([one for one in given if one["type"] not in trigger_kinds()], taken_ids(draft))
+    if not pasted and not begun:
         raise EditError("There is nothing to paste.")
+    if not pasted:
+        return Edit(draft, f"Paste {trigger_label(begun[0]) if len(begun) == 1 else f'{len(begun)} triggers'}", begun[0]["id"])
     _put(draft, pasted, Place.read(operation["place"], draft))
     return Edit(draft, f"Paste {named(pasted)}", pasted[0]["id"], tuple(step["id"] for step in pasted))
 

@@ -29,6 +29,13 @@ def add_trigger(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
     return Edit(draft, f"Add {trigger_label(trigger)}", trigger["id"])
 
 
+def put_trigger(draft: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a trigger, with an id of its own."""
+    trigger = deepcopy(given) | {"id": fresh(given["id"], taken_ids(draft))}
+    draft["triggers"].append(trigger)
+    return trigger
+
+
 def remove_trigger(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
     """`trigger`."""
     draft = copied(definition)

@@ -7,12 +7,13 @@ from django.shortcuts import render
 from django.urls import path
 from django.views.decorators.http import require_safe
 
+from builder.functionhelp import groups
 from builder.palette import sections
 
 
 @require_safe
 def palette(request: HttpRequest) -> HttpResponse:
-    return render(request, "palette/palette.html", {"sections": sections()})
+    return render(request, "palette/palette.html", {"sections": sections(), "functions": groups()})
 
 
 urlpatterns = [path("palette/", palette, name="palette")]

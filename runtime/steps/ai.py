@@ -1,15 +1,15 @@
-"""AI: ask a model, and take its answer as data.
+"""AI: asks a model, and takes its answer as data.
 
-- `extract` gives the object that the schema describes: `steps.<id>.output.score`.
-- `classify` gives `{"label", "score", "reason"}`, with one of the labels.
-- `generate` and `summarise` give `{"text"}`.
+- “Extract” gives the fields that “Result” names, such as `steps.qualify.output.score`.
+- “Classify” gives `label`, one of yours, `score`, how sure it is, and `reason`.
+- “Generate” and “Summarise” give `text`.
 
-An answer that is not JSON or does not fit is given back to the model with what is wrong with it, as often as `corrections`
-says; then the step's retries begin anew, and in the end it fails by name. Where a model cannot be had, the next one of
-`fallbacks` is asked. Each question is an attempt with its own cost.
+An answer that does not fit is given back to the model with what is wrong with it, as often as “Corrections” says; then the
+step's retries begin, and in the end it fails and says why. Where a model cannot be had, the next one of “Models to try
+instead” is asked. Each question is an attempt with its own cost.
 
-Without a connection the built-in model works: it can `classify`, and `summarise` by quoting the sentence that says most.
-The other tasks need a provider.
+Without a connection the built-in model works: it classifies, and summarises by quoting the sentence that says most.
+The other tasks need a provider: OpenAI, Azure, OpenRouter, Anthropic, or a server of your own such as Ollama or vLLM.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Approval: ask people, and go on with their answer.
+"""Approval: asks people, and goes on with their answer. Each gets a mail with a link of their own, which needs no account.
 
-Approvers are addresses, accounts (`@dana`) or teams (`team:Sales`: its operators and administrators), one a line; each
-gets a link of their own. `any`: the first answer counts. `all`: everybody has to approve. `count`: as many as `needed`
-says. `ordered`: one line after the other, of each line anybody. One rejection counts at once, or, if the step says so,
-only when too few are left who could approve. The output is `{"decision", "by", "comment", "form", "at", "decisions"}`, with
-`decision` one of `approved`, `rejected`, `expired`, `withdrawn`.
+Approvers stand one a line: an address, `@dana` for an account, or `team:Sales` for a team's operators and administrators. Whose
+answer counts:
 
-What follows an approval is what was approved, so a rejection does not reach it by itself: `on_rejected` ends the run
-(`stop`, as a success that says who rejected), fails the step (`fail`), or goes on and leaves it to a condition
-(`go_on`). Not answered in time is treated as a rejection (`reject`), a failure (`fail`), or an output (`go_on`).
+- Any one of them: the first answer.
+- Everybody: all have to approve.
+- As many as I say: so many have to approve.
+- One line after the other: each line is asked when the one before has approved; of a line anybody.
+
+One rejection ends it at once, or, if the step says so, only when too few are left who could approve. What follows in the flow is
+what was approved, so after a rejection the run ends, unless the step says that it fails or goes on. Later steps read `decision`
+(`approved`, `rejected`, `expired` or `withdrawn`), `by`, `comment`, `form`, `at`, and `decisions`, which lists all answers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Callback: wait until another system calls this run back, or a time-out.
+"""Callback: waits until another system calls this run back, or until the time is over.
 
-The address is known before the step runs, as `callbacks.<step id>` in expressions, so that an earlier API call can hand
-it out. Where the other system cannot keep an address, the step waits for a signal of a name and a key, such as
+The address to call is known before the step runs, as `callbacks.` and the step's id in expressions, so that an earlier API call can
+hand it out. Where the other system cannot keep an address, the step waits for a signal of a name and a key, such as
 `order_paid` of order 17, which the API takes. An answer that comes before the wait is kept.
 
-With a schema, an answer that does not fit is refused to its sender, and the step goes on waiting.
+What was sent is the step's output. Where “What is sent” names fields, an answer that does not fit is refused to its sender, and
+the step goes on waiting.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class CallbackConfig(Config):
         "", title="Signal", description="A name under which programs send it by the API, instead of the address.",
         examples=["order_paid"],
     )  # fmt: skip
-    key: Text = Field("", title="Key", description="Which one is meant.", examples=["{{ trigger.body.order_id }}"])
+    key: Text = Field("", title="Key", description="Tells which run is meant, such as the number of its order.", examples=["{{ trigger.body.order_id }}"])
 
     @model_validator(mode="after")
     def name_and_key(self) -> CallbackConfig:

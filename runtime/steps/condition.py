@@ -1,4 +1,8 @@
-"""Condition: the first lane whose expression is true; the last lane is for everything else."""
+"""Condition: takes the first lane that is true; the last lane is for everything else.
+
+Each lane has rules, such as “score is greater than 70”, or an expression. Steps inside a lane run only when that lane is
+taken; afterwards the flow goes on below.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Delay: wait for a length of time, until an instant, until a time of day, or for some business days. The wait is a row;
-no process has to live through it.
+"""Delay: waits for a length of time, until a date, until a time of day, or for some business days. It outlives every restart.
 
 Times of day are those of the zone's clocks: one that a change of clocks skips moves forward by the gap, one that comes
 twice means the first. Business days leave out weekends, and the public holidays of the calendar that is named.
@@ -48,7 +47,7 @@ class DelayConfig(Config):
         None, alias="for", title="Wait for", description="A number and a unit: 30s, 15m, 2h, 3d.", examples=["2d"]
     )
     until: Annotated[Text, AfterValidator(_said)] | None = Field(
-        None, title="Or until", description="A date and time.", examples=["2027-01-15T09:00", "{{ trigger.body.start }}"]
+        None, title="Until", description="A date and time.", examples=["2027-01-15T09:00", "{{ trigger.body.start }}"]
     )
     at: Annotated[Text, AfterValidator(_said), AfterValidator(_time_of_day)] | None = Field(
         None, title="Until", description="The next time that clocks show this.", examples=["09:00"]

@@ -1,7 +1,7 @@
-"""E-mail: put one or more messages into the outbox. They are committed with the step and sent afterwards.
+"""E-mail: sends a message to one or more people. It goes out soon after the step, also when the mail server is away just then.
 
-Everybody in To gets a message of their own and sees no other recipient. Those in Cc get a copy of the first one, and
-its recipient sees them. So every row of the outbox has one recipient, and one that is refused holds up nobody else.
+Everybody in “To” gets a message of their own and sees no other recipient. Those in “Cc” get a copy of the first one, and
+its recipient sees them. An address that is refused holds up nobody else.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""API call: one HTTP request and its answer.
+"""API call: sends one request to another system, and keeps its answer.
 
-Its output is `{"status": 201, "headers": {...}, "body": ...}`: a later step reads `steps.<id>.output.body.id`. Following
-pages, it is `{"status", "headers", "items", "pages", "more"}`: `more` says that there were more pages than it may read.
-`headers` holds those that flows use: content-type, location, etag, link, retry-after, and what begins with x-. `body`
-is parsed JSON where the answer says it is JSON, text otherwise, and null where it is empty or binary. Read as a file, it is
-`{"filename", "type", "size", "file"}`, and the bytes are kept apart: a later API call sends them where that is its text body or
-a field of its multipart form, and the run's page has them to download.
+- `status`, such as 201, and `headers`
+- `body`: data where the answer is JSON, as in `steps.create_deal.output.body.id`, else text; nothing where it is empty or no text
+- where pages are followed, `items` of all of them instead, `pages`, and `more` where there were more than it may read
+- read as a file, `body` tells `filename`, `type` and `size`, and a later API call sends it on as its text body or a field of its
+  multipart form; the run's page has it to download
+
+Of the headers those are kept that flows use: content-type, location, etag, link, retry-after, and what begins with x-.
 """
 
 from __future__ import annotations

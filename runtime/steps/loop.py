@@ -1,4 +1,8 @@
-"""Loop: the body once for each item of a list, or again while an expression is true, up to a bound."""
+"""Loop: runs the steps inside it once for each item of a list, or again as long as an expression is true.
+
+Inside, the item is `loop.item` and its number `loop.index`, from 0. “Collect” makes a list of one value of each time, which is
+the loop's output; outside, the steps inside cannot be read by themselves.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Parallel: all lanes at once; the run goes on when every lane has ended, or when enough have.
+"""Parallel: runs all lanes at once; the flow goes on when every lane has ended, or when enough have.
 
 Where not all are waited for, the others are cancelled: what they wait for is dropped and no call of theirs begins any
-more. A lane that fails is borne as long as the others can still be enough.
+more. A lane that fails does not matter as long as the others can still be enough.
 """
 
 from __future__ import annotations

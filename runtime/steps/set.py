@@ -1,4 +1,15 @@
-"""Set: give names to values, for the steps that follow."""
+"""Set values: gives names to values that are put together, picked out or computed, for the steps that follow.
+
+Each value may be text with `{{ }}` in it, or whole data. What can be computed:
+
+- fields of two groups as one: `{{ trigger.body.merge({"source": "web"}) }}`
+- some of a list: `{{ trigger.body.orders.filter(o, o.total > 100) }}`
+- a list of something else: `{{ trigger.body.orders.map(o, o.id) }}`
+- sorted, largest first: `{{ trigger.body.orders.sortBy(o, -o.total) }}`
+- a sum: `{{ trigger.body.orders.map(o, o.total).sum() }}`; so do `min`, `max`, `average` and `size`
+- by groups: `{{ trigger.body.orders.groupBy(o, o.country) }}`
+- a date as people write it: `{{ timestamp(run.started_at).format("d MMMM yyyy", "Europe/Berlin") }}`
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Stop: end the whole run here, as a success or as a failure."""
+"""Stop: ends the whole run here, as a success or as a failure, with a message.
+
+Its output is the run's: a flow that ran this one as a sub-flow gets it, and so does a webhook that answers when the run ends.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from .fields import Json, Text
 class StopConfig(Config):
     outcome: Literal["succeeded", "failed"] = Field("succeeded", title="End as")
     message: Text = Field("", title="Message", description="Shown on the run.", examples=["No budget this year"])
-    output: Json = Field(None, title="Output", description="The run's output, at most 1 MiB.")
+    output: Json = Field(None, title="Output", description="What the run gives to whoever waits for it, at most 1 MiB.")
 
 
 class Stop(StepType):

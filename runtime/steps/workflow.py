@@ -1,8 +1,8 @@
-"""Sub-flow: start a run of another flow of the team, and wait for its end or go on at once.
+"""Sub-flow: runs another flow of the team, and waits for its end or goes on at once.
 
-The started run takes the version that is live at that moment; what is given is its `trigger.body`. Waiting gives
-`{"run", "state", "output"}`, with what its stop step said as output; where it fails or is cancelled this step fails.
-Cancelling a run cancels those that it waits for, and what they cost is counted in it.
+It runs what is live at that moment, and calls what it is given `trigger.body`. Waiting gives `run`, `state` and `output`, which is
+what its Stop step said. Where it fails or is cancelled, this step fails. Cancelling a run cancels those that it waits for, and
+what they cost is counted in it. Flows may run each other ten deep.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""API: a program starts runs through `/api/v1/`, with a bearer token."""
+"""API: a program starts runs through `/api/v1/`, with a token of yours as bearer token; what it sends is `trigger.body`.
+
+A webhook needs no token and takes whatever a system sends. This is for programs that want to know what became of the run, too.
+"""
 
 from __future__ import annotations
 

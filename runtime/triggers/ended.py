@@ -1,4 +1,7 @@
-"""Another flow ended: each end of a run of the team's flows, or of one of them, starts a run of this one.
+"""Another flow ended: when a run of another flow of the team fails, succeeds or is cancelled, a run of this one starts.
+
+So one flow can look after the failures of all. It knows whose end it is as `trigger.run`, `trigger.flow`, `trigger.output` and
+`trigger.error`.
 
 Test runs start nothing, and a flow is not started by its own ends. Chains of flows that start each other stop at the
 eighth.

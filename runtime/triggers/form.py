@@ -1,4 +1,8 @@
-"""Form: a page of its own that people fill in. Its address is a secret like a webhook's, or it is for those signed in."""
+"""Form: a page of its own that people fill in; each answer starts a run.
+
+The page's address stands here once the flow is published. Whoever has it may fill the page in, or only people who are signed in.
+Answers are `trigger.body`, by the id of each field, as in `trigger.body.email`; who was signed in is `trigger.by`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ class FormConfig(Config):
     )
     access: Literal["public", "signed_in"] = Field("public", title="Who may fill it in")
     per_minute: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        60, title="At most a minute", description="So many are taken from everybody together; from one address a tenth of it."
+        60, title="Answers a minute, at most", description="From everybody together; from one network address a tenth of it."
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,7 @@
-"""Manual: a person starts it in the app, through a form made from the fields that are declared here."""
+"""Manual: a person starts it in the app with “Run now”, through a form made from the fields that are declared here.
+
+What was filled in is `trigger.body`, by the id of each field, as in `trigger.body.customer`.
+"""
 
 from __future__ import annotations
 

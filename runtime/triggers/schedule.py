@@ -1,8 +1,11 @@
-"""Schedule: by the clock, in a time zone.
+"""Schedule: starts runs by the clock, in a time zone.
+
+Write it in words, such as “every weekday at 8:00”, or as a cron line. The next times are shown below the field. Each time starts
+one run, whatever becomes of the machines meanwhile; the run knows it as `trigger.scheduled_at`.
 
 Days on which the clock changes follow Debian cron. A time that is skipped fires once, at the first minute after the gap; a
 time that comes twice fires at the first. Schedules with `*` or `*/n` in the minute or hour go by elapsed time instead, so
-that "every half hour" stays every half hour.
+that “every half hour” stays every half hour.
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""Webhook: another system posts to an address of this workflow's own."""
+"""Webhook: another system calls an address of this flow's own, and each call starts a run.
+
+The address stands on this panel once the flow is published. It is a secret: give it to the sender and to nobody else. Runs know
+what was sent as `trigger.body`, `trigger.headers`, `trigger.query` and `trigger.method`. While you build, a test address takes
+one call as sample data and starts nothing.
+
+- “Same event” keeps a call that is sent twice from starting two runs: say what tells events apart, such as `body.id`.
+- “Signature” refuses callers that cannot prove who they are.
+- “Only when” and “Only from” leave out what the flow is not for.
+- “Answer: when the run ends” gives the caller what a Stop step of the flow gives as output.
+"""
 
 from __future__ import annotations
 
@@ -74,11 +84,11 @@ class WebhookConfig(Config):
         default_factory=lambda: ["POST"], title="Methods", description="POST, PUT, PATCH, DELETE, GET; one a line."
     )
     allowed: Annotated[list[str], Field(max_length=100), AfterValidator(_networks)] = Field(
-        default_factory=list, title="Only from", description="Addresses or networks; from anywhere when empty.",
+        default_factory=list, title="Only from", description="Network addresses of the senders, one a line, such as 192.0.2.7 or 192.0.2.0/24; from anywhere when empty.",
         examples=[["192.0.2.0/24"]],
     )  # fmt: skip
     respond: Literal["at_once", "at_end"] = Field(
-        "at_once", title="Answer", description="At once with the run's number, or with what its stop step gives."
+        "at_once", title="Answer", description="At once with the run's number, or when it ends, with what its Stop step gives."
     )
     respond_within: Annotated[int, Field(ge=1, le=60)] = Field(
         30, title="Seconds to wait", description="A run that takes longer is answered with its number."

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from builder.editing import EditError, apply
 from builder.editing.ids import fresh, slug
 from runtime.definition import Definition, check, find, walk
+from runtime.steps import step_types
+from runtime.triggers import trigger_kinds
 
 LEAD = {
     "format": 1,
@@ -107,6 +109,16 @@ def test_a_copy_speaks_of_its_own_steps_and_of_the_others_as_before():
     pasted = apply(draft, {"op": "paste", "steps": LEAD["steps"], "place": {"index": 9}}).definition
     assert find(pasted, "hot_3")["branches"][0]["when"] == "steps.score_2.output.points > 70"
     assert check(pasted) == []
+
+
+def test_triggers_are_pasted_beside_the_others_also_among_steps():
+    assert not set(step_types()) & set(trigger_kinds())
+    hook = {"id": "lead", "type": "webhook", "name": "Hook", "config": {"dedupe": "body.id"}}
+    edit = apply(LEAD, {"op": "paste", "steps": [hook], "place": {"index": 0}})
+    assert [one["id"] for one in edit.definition["triggers"]][-1] == edit.focus != "lead" and edit.label == "Paste Hook"
+    assert edit.definition["triggers"][-1]["config"] == {"dedupe": "body.id"} and ids(edit.definition) == ids(LEAD)
+    both = apply(LEAD, {"op": "paste", "steps": [hook, {"id": "w", "type": "delay", "config": {"for": "1h"}}], "place": {"index": 0}})
+    assert both.focus == "w" and len(both.definition["triggers"]) == len(LEAD["triggers"]) + 1
 
 
 def test_wrapping_and_unwrapping_gives_the_steps_back_in_order():

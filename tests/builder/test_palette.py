@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 
 import pytest
 from django.urls import reverse
+from django.utils.html import conditional_escape
 
 from builder.editing import apply
 from builder.forms.widgets import WIDGETS
+from builder.functionhelp import functions
 from builder.palette import KINDS, sections
 from runtime.definition import check
+from runtime.expressions import compile_template
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 from tests.builder import factories
@@ -35,9 +40,21 @@ def test_every_example_can_be_pasted_and_published(type_):
 
 
 @pytest.mark.parametrize("type_", list(trigger_kinds()))
-def test_every_trigger_example_stands_in_a_definition(type_):
+def test_every_trigger_example_can_be_pasted_and_published(type_):
     declared = json.loads(ENTRIES[type_].example)
-    assert not check({"format": 1, "name": "x", "triggers": [declared], "steps": []})
+    made = apply({"format": 1, "name": "x", "triggers": [], "steps": []}, {"op": "paste", "steps": [declared], "place": {"index": 0}})
+    assert made.definition["triggers"][0]["config"] == declared["config"] and not check(made.definition)
+
+
+def test_what_set_values_shows_can_be_computed():
+    names = {
+        "trigger": {"body": {"orders": [{"id": 1, "total": 30, "country": "DE"}, {"id": 2, "total": 200, "country": "US"}]}},
+        "run": {"started_at": "2027-01-15T09:00:00Z"},
+    }
+    shown = re.findall(r"<code>(\{\{.+?\}\})</code>", "".join(item for part in ENTRIES["set"].about for item in part.items))
+    given = [compile_template(unescape(one)).render(names) for one in shown]
+    assert len(given) == 7 and given[1][0]["id"] == 2 and given[3][0]["id"] == 2 and given[4:] == [230, {"DE": [names["trigger"]["body"]["orders"][0]],
+        "US": [names["trigger"]["body"]["orders"][1]]}, "15 January 2027"]  # fmt: skip
 
 
 @pytest.mark.django_db
@@ -48,3 +65,6 @@ def test_the_page_tells_all_of_it(client):
     for entry in ENTRIES.values():
         assert f'id="{entry.type}"' in page
     assert "Who has to answer" in page and "One line after the other" in page and "Steps and triggers" in page
+    assert "<li>Everybody: all have to approve.</li>" in page and "such as <code>steps.qualify.output.score</code>" in page and "A mail cannot start a flow" in page
+    for one in functions():
+        assert conditional_escape(one.signature) in page
