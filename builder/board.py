@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from runtime.definition import Problem, check, digest, walk
 from runtime.models import Credential, Version, Workflow
 
 from . import dataflow, drafts
+from .circles import circles
 from .dataflow import Samples
 from .diff import Change, changes, marks
 from .drawing import Drawing, drawing
@@ -50,7 +51,11 @@ class Board:
 
     @cached_property
     def problems(self) -> list[Problem]:
-        return problems_of(self.definition, self.samples, self.connections)
+        return problems_of(self.definition, self.samples, self.connections, self.circles)
+
+    @cached_property
+    def circles(self) -> tuple[Problem, ...]:
+        return self._circles_in(self.definition)
 
     @cached_property
     def connections(self) -> frozenset[str]:
@@ -81,7 +86,7 @@ class Board:
         live = self.live.definition if self.live else None
         pins = self.samples.pins
         drawn = drawing(self.definition, problems=self.problems, marks=marks(live, self.definition), pins=pins)
-        return _remember(self._key(self.draft.revision), drawn)
+        return _remember(self._key(self.draft.revision, self.circles), drawn)
 
     @cached_property
     def history(self) -> drafts.History:
@@ -94,10 +99,11 @@ class Board:
 
     def drawing_before(self, revision: int, definition: dict[str, Any]) -> Drawing:
         """An earlier revision, drawn by the same rules; mostly the one that this process drew a moment ago."""
-        if drawn := _drawn.get(self._key(revision)):
+        circles = self._circles_in(definition)
+        if drawn := _drawn.get(self._key(revision, circles)):
             return drawn
         live = self.live.definition if self.live else None
-        problems, pins = problems_of(definition, self.samples, self.connections), self.samples.pins
+        problems, pins = problems_of(definition, self.samples, self.connections, circles), self.samples.pins
         return drawing(definition, problems=problems, marks=marks(live, definition), pins=pins)
 
     @cached_property
@@ -110,10 +116,13 @@ class Board:
     def name_of(self, owner: str) -> str:
         return self.names.get(owner, owner)
 
-    def _key(self, revision: int) -> tuple[Any, ...]:
+    def _circles_in(self, definition: dict[str, Any]) -> tuple[Problem, ...]:
+        return tuple(circles(definition, self.workflow.team_id, self.workflow.pk))
+
+    def _key(self, revision: int, circles: tuple[Problem, ...]) -> tuple[Any, ...]:
         """Everything that a drawing depends on beside the definition's own revision."""
         samples = self.samples
-        seen = samples.source, samples.pins, samples.stamp, self.connections
+        seen = samples.source, samples.pins, samples.stamp, self.connections, circles
         return self.workflow.pk, revision, self.workflow.live_version_id, *seen
 
 
@@ -128,7 +137,10 @@ def _remember(key: tuple[Any, ...], drawn: Drawing) -> Drawing:
     return drawn
 
 
-def problems_of(definition: dict[str, Any], samples: Samples, connections: Collection[str]) -> list[Problem]:
-    """Structure first, then references and connections, each in the order of the page; blocking ones before warnings."""
-    found = [*check(definition), *dataflow.problems(definition, samples), *missing_connections(definition, connections)]
+def problems_of(
+    definition: dict[str, Any], samples: Samples, connections: Collection[str], circles: Iterable[Problem] = ()
+) -> list[Problem]:
+    """Structure first, then references, circles and connections, each in the order of the page; blocking ones before
+    warnings."""
+    found = [*check(definition), *dataflow.problems(definition, samples), *circles, *missing_connections(definition, connections)]
     return [with_fix(problem, definition, samples) for problem in sorted(found, key=lambda problem: problem.warning)]

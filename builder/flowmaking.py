@@ -13,6 +13,8 @@ from runtime.models import Team, Trigger, Workflow
 from runtime.pausing import LONGEST_WHY
 
 from . import drafts
+from .circles import circles
+from .editing import EditError
 
 LONGEST_NAME = 200
 
@@ -20,10 +22,12 @@ LONGEST_NAME = 200
 @transaction.atomic
 def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | None = None) -> Workflow:
     """A flow with a draft, not published. The definition's name becomes `name`. Raises EditError for one of no sound
-    shape."""
+    shape, and for one that would start itself."""
     name = name.strip()[:LONGEST_NAME] or "New flow"
     workflow = Workflow.objects.create(team=team, name=name, created_by=user)
-    drafts.begin(workflow, {**(drafts.BLANK if definition is None else definition), "name": name}, user=user)
+    draft = drafts.begin(workflow, {**(drafts.BLANK if definition is None else definition), "name": name}, user=user)
+    if wrong := " ".join(problem.message for problem in circles(draft.definition, team.pk, workflow.pk)):
+        raise EditError(wrong)
     record("make_flow", f"workflow:{workflow.pk}", actor=user, team_id=team.pk, detail={"name": name})
     return workflow
 

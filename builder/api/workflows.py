@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from ninja import Query, Router, Status
@@ -13,6 +12,8 @@ from ninja import Query, Router, Status
 from builder import dataflow, drafts
 from builder.access import get_workflow, teams_for, workflows_for
 from builder.circles import circles
+from builder.flowmaking import make_flow
+from builder.models import Draft
 from runtime.definition import DefinitionError, Problem, check
 from runtime.models import Team, Version, Workflow
 from runtime.publish import publish
@@ -45,8 +46,7 @@ def list_workflows(request: HttpRequest, cursor: Cursor = None, limit: Limit = 5
 
 @router.post("/workflows", response={201: WorkflowOut}, summary="Make an empty workflow", **guarded("create_workflow"))
 def create_workflow(request: HttpRequest, data: WorkflowIn) -> Status:
-    workflow = Workflow.objects.create(team=_team(request, data.team), name=data.name, created_by=request.user)
-    drafts.load(workflow)
+    workflow = make_flow(_team(request, data.team), data.name, user=request.user)
     return Status(201, _shown(workflow))
 
 
@@ -59,10 +59,8 @@ def create_workflow(request: HttpRequest, data: WorkflowIn) -> Status:
 def import_workflow(request: HttpRequest, data: ImportIn) -> Status:
     """All problems are listed and nothing is saved unless there is none that blocks. The result is a draft."""
     team = _team(request, data.team)
-    _require_sound(data.definition, team)
-    with transaction.atomic():
-        workflow = Workflow.objects.create(team=team, name=data.definition["name"], created_by=request.user)
-        drafts.save(workflow, data.definition, revision=None, user=request.user, label="Imported")
+    _require_sound(data.definition, team.pk)
+    workflow = make_flow(team, data.definition["name"], user=request.user, definition=data.definition)
     return Status(201, _shown(workflow))
 
 
@@ -93,8 +91,8 @@ def export_workflow(
 
 @router.get("/workflows/{int:workflow_id}/draft", response=DraftOut, summary="Get the draft", **guarded("get_draft"))
 def get_draft(request: HttpRequest, workflow_id: int) -> dict[str, Any]:
-    draft = drafts.load(get_workflow(request.user, workflow_id))
-    return _shown_draft(draft.definition, draft.revision)
+    workflow = get_workflow(request.user, workflow_id)
+    return _shown_draft(workflow, drafts.load(workflow))
 
 
 @router.put(
@@ -107,7 +105,7 @@ def put_draft(request: HttpRequest, workflow_id: int, data: DraftIn) -> dict[str
     """A draft may have problems; its shape must be sound. 409 when somebody has changed it since `revision`."""
     workflow = get_workflow(request.user, workflow_id, request.role)
     saved = drafts.save(workflow, data.definition, revision=data.revision, user=request.user, label="Put by API")
-    return _shown_draft(saved.draft.definition, saved.draft.revision)
+    return _shown_draft(workflow, saved.draft)
 
 
 @router.post(
@@ -122,7 +120,7 @@ def publish_workflow(request: HttpRequest, workflow_id: int, data: PublishIn) ->
     draft = drafts.load(workflow)
     if data.revision is not None and data.revision != draft.revision:
         raise drafts.StaleRevision(draft, data.revision)
-    _require_sound(draft.definition)
+    _require_sound(draft.definition, workflow.team_id, workflow.pk)
     return Status(201, publish(workflow, draft.definition, note=data.note, user=request.user))
 
 
@@ -142,16 +140,16 @@ def _team(request: HttpRequest, name: str | None) -> Team:
     )
 
 
-def _problems(definition: dict[str, Any], team: Team | None = None) -> list[Problem]:
-    """Structure first: what flows where can only be told of a sound one. With a team, also that it would start itself there."""
+def _problems(definition: dict[str, Any], team_id: int, workflow_id: int | None = None) -> list[Problem]:
+    """Structure first: what flows where can only be told of a sound one."""
     found = check(definition)
     if any(not one.warning for one in found):
         return found
-    return [*found, *dataflow.problems(definition), *(circles(definition, team) if team else ())]
+    return [*found, *dataflow.problems(definition), *circles(definition, team_id, workflow_id)]
 
 
-def _require_sound(definition: dict[str, Any], team: Team | None = None) -> None:
-    problems = _problems(definition, team)
+def _require_sound(definition: dict[str, Any], team_id: int, workflow_id: int | None = None) -> None:
+    problems = _problems(definition, team_id, workflow_id)
     if any(not problem.warning for problem in problems):
         raise DefinitionError(problems)
 
@@ -179,5 +177,6 @@ def _shown(workflow: Workflow) -> dict[str, Any]:
     }
 
 
-def _shown_draft(definition: dict[str, Any], revision: int) -> dict[str, Any]:
-    return {"revision": revision, "definition": definition, "problems": listed(_problems(definition))}
+def _shown_draft(workflow: Workflow, draft: Draft) -> dict[str, Any]:
+    problems = _problems(draft.definition, workflow.team_id, workflow.pk)
+    return {"revision": draft.revision, "definition": draft.definition, "problems": listed(problems)}

@@ -62,8 +62,11 @@ def flow_new(request: HttpRequest) -> HttpResponse:
     if chosen and definition is None:
         raise Http404("There is no such example.")
     name = storable_text(request.POST.get("name", "")).strip() or (definition["name"] if definition else "New flow")
-    workflow = make_flow(team, name, user=request.user, definition=definition)
-    return _to(workflow)
+    try:
+        return _to(make_flow(team, name, user=request.user, definition=definition))
+    except EditError as wrong:
+        messages.error(request, f"Nothing was made. {wrong}")
+        return redirect("flows")
 
 
 @require_POST
@@ -106,7 +109,12 @@ def flow_export(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def flow_duplicate(request: HttpRequest, pk: int) -> HttpResponse:
-    return _to(duplicate_flow(get_workflow(request.user, pk, Role.BUILDER), user=request.user))
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    try:
+        return _to(duplicate_flow(workflow, user=request.user))
+    except EditError as wrong:
+        messages.error(request, f"Nothing was made. {wrong}")
+        return redirect("flow", pk=pk)
 
 
 @require_POST

@@ -23,6 +23,7 @@ from runtime.states import UNFINISHED
 from .. import comparing, drafts
 from ..access import can, get_workflow
 from ..board import Board
+from ..circles import circles
 from ..diff import changes
 from ..drafts import StaleRevision
 from ..drawing import Drawing, drawing
@@ -162,6 +163,9 @@ def restore(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 @require_POST
 def go_live(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     workflow, found = _found(request, pk, number, Role.BUILDER)
+    if wrong := " ".join(problem.message for problem in circles(found.definition, workflow.team_id, workflow.pk)):
+        messages.error(request, f"{wrong} Nothing was changed.")
+        return redirect("flow_versions", pk=pk)
     make_live(workflow, found, user=request.user)
     messages.success(request, f"v{number} is live: new runs start on it")
     return redirect("flow_versions", pk=pk)

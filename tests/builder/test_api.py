@@ -138,7 +138,7 @@ def test_an_import_that_would_start_itself_and_refers_to_nothing_is_told_both_an
     told = [(one["step"], one["field"]) for one in response.json()["error"]["problems"]]
     assert told == [*[(f"s{n}", "config.input") for n in range(4)], ("s2", "config.flow"), ("s3", "config.flow")]
     words = " ".join(one["message"] for one in response.json()["error"]["problems"])
-    assert "itself: A → B → C → A." in words and "itself: A → A." in words
+    assert "itself: A, step “s2” → B, step “s0” → C, step “s0” → A." in words and "itself: A, step “s3” → A." in words
     assert program("POST", "/workflows/import", {"definition": runs("E", "B", "D")}).status_code == 201
 
 
