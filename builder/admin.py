@@ -19,6 +19,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from builder.accountmail import LINKED, tell
 from builder.models import Identity
 from builder.tokens import revoke_all
 from runtime.audit import record
@@ -39,6 +40,7 @@ class IdentityAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Identity, *more: Any) -> None:
         super().save_model(request, obj, *more)
         self._note("link_openid", request, obj)
+        tell(obj.user, LINKED.format(obj.issuer))
 
     def delete_model(self, request: HttpRequest, obj: Identity) -> None:
         self._note("unlink_openid", request, obj)
@@ -58,7 +60,17 @@ admin.site.unregister(get_user_model())
 
 @admin.register(get_user_model())
 class PersonAdmin(UserAdmin):
-    """Who gets a new password from somebody else loses their API tokens as well, unless the page is told otherwise."""
+    """Who gets a new password from somebody else loses their API tokens as well, unless the page is told otherwise. Another
+    address is told to both, since it is by it that people are found: approvers, and who signs in elsewhere."""
+
+    @transaction.atomic
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "email" in form.changed_data:
+            before = str(form.initial.get("email") or "")
+            record("change_email", f"user:{obj.pk}", actor=request.user, detail={"from": before, "to": obj.email})
+            for address in filter(None, (before, obj.email)):
+                tell(obj, "The e-mail address was changed", to=address)
 
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -67,6 +79,7 @@ class PersonAdmin(UserAdmin):
         if self._password(id) != before:
             person = get_user_model().objects.get(pk=unquote(id))
             record("reset_password", f"user:{person.pk}", actor=request.user)
+            tell(person, "The password was changed")
             if "revoke_tokens" in request.POST:
                 revoke_all(person, actor=request.user)
         return answer

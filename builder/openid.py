@@ -23,6 +23,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
+from builder.accountmail import LINKED, tell
 from builder.models import Identity
 from runtime import net
 from runtime.audit import record
@@ -132,6 +133,7 @@ def person_of(claims: Mapping[str, Any]) -> Any:
         raise Refused("The account with your address belongs to another sign-in there. Ask the person who runs this Holdfast.")
     Identity.objects.create(user=found[0], issuer=issuer, subject=subject)
     record("link_openid", f"user:{found[0].pk}", actor=found[0], detail={"issuer": issuer, "subject": subject})
+    tell(found[0], LINKED.format(issuer))
     return found[0]
 
 

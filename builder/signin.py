@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from allauth.account.utils import perform_login
+from allauth.core.internal.cryptokit import normalize_user_code
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
@@ -20,6 +21,8 @@ from django.forms import BooleanField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from builder.accountmail import tell
+from builder.guessing import EACH, remember
 from builder.tokens import revoke_all
 from runtime.audit import record
 from runtime.credentials import decrypted, encrypted
@@ -46,11 +49,21 @@ class LoginView(views.LoginView):
         wait = admitted(f"sign in:{caller(request.META.get('REMOTE_ADDR', ''))}", SIGN_INS_PER_MINUTE)
         if not wait:
             return super().post(request, *args, **kwargs)
-        context = self.get_context_data(form=self.form_class(request), refused="Too many attempts. Wait a minute.")
-        return self.render_to_response(context, status=429, headers={"Retry-After": str(math.ceil(wait))})
+        return self._refused("Too many attempts. Wait a minute.", wait)
 
     def form_valid(self, form: Any) -> HttpResponse:
-        return perform_login(self.request, form.get_user(), redirect_url=self.get_success_url())
+        response = perform_login(self.request, form.get_user(), redirect_url=self.get_success_url())
+        return remember(response, form.get_user())
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        if getattr(self.request, "too_many_guesses", False):
+            words = "Too many wrong passwords for this name. Wait some minutes, or use a browser in which you have signed in before."
+            return self._refused(words, EACH.total_seconds())
+        return super().form_invalid(form)
+
+    def _refused(self, words: str, wait: float) -> HttpResponse:
+        context = self.get_context_data(form=self.form_class(self.request), refused=words)
+        return self.render_to_response(context, status=429, headers={"Retry-After": str(math.ceil(wait))})
 
 
 class Adapter(DefaultMFAAdapter):
@@ -68,11 +81,11 @@ class Adapter(DefaultMFAAdapter):
 
 class _Once:
     """Each code counts once, whichever process is asked. An app's is good for thirty seconds, in which somebody who saw it
-    being typed could use it, too."""
+    being typed could use it, too, with other blanks and dashes in it."""
 
     def clean_code(self) -> str:
         code = super().clean_code()
-        if admitted(f"code:{self.user.pk}:{code.strip()}", 1):
+        if admitted(f"code:{self.user.pk}:{normalize_user_code(code)}", 1):
             raise ValidationError("This code was used just now. Wait for the next one.")
         return code
 
@@ -116,6 +129,7 @@ class PasswordForm(forms.PasswordChangeForm):
     def save(self, commit: bool = True) -> Any:
         person = super().save(commit)
         record("change_password", f"user:{person.pk}", actor=person)
+        tell(person, "The password was changed")
         if self.cleaned_data["revoke_tokens"]:
             revoke_all(person, actor=person)
         return person
@@ -142,6 +156,11 @@ def rotate() -> None:
         row.save(update_fields=["data"])
 
 
+@transaction.atomic
 def remove_second_factor(user: Any) -> bool:
     """For somebody who lost theirs. Returns whether there was one."""
-    return bool(Authenticator.objects.filter(user_id=user.pk).delete()[0])
+    removed = bool(Authenticator.objects.filter(user_id=user.pk).delete()[0])
+    if removed:
+        record("second_factor_removed", f"user:{user.pk}", detail={"by": "command line"})
+        tell(user, "The authenticator app was removed")
+    return removed

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from builder.accountmail import tell
 from builder.models import ApiToken, Scope
 from runtime.audit import record
 
@@ -33,6 +34,7 @@ def make_token(
         user=user, name=name, prefix=text[:SHOWN], hash=_hash(text), scope=scope, expires_at=expires
     )
     _audit("make_token", token, actor or user)
+    tell(user, f"The API token “{name}” was made")
     return token, text
 
 

@@ -16,7 +16,7 @@ from django.db import close_old_connections, connection, connections, transactio
 from django.db.models import Q
 from django.utils import timezone
 
-from . import notices
+from . import notices, outbox
 from .models import Alert, OutboxMessage, Run
 from .slots import DUE
 from .states import AlertKind, RunState
@@ -153,11 +153,7 @@ def _tell(alert: Alert, *, again: bool = False, resolved: bool = False) -> int:
         text += f"\n\nYou are told again after {alert.quiet_minutes} minutes, and when it is over."
     told = 0
     if alert.address:
-        host = settings.HOLDFAST_PUBLIC_URL.partition("://")[2].partition("/")[0].partition(":")[0]
-        OutboxMessage.objects.create(
-            kind="email", recipient=alert.address, message_id=f"<alert-{alert.pk}-{uuid.uuid4().hex[:16]}@{host}>",
-            payload={"to": [alert.address], "subject": subject, "text": text},
-        )  # fmt: skip
+        outbox.add_mail(alert.address, subject, text, f"alert-{alert.pk}")
         told += 1
     if alert.url:
         event = {

@@ -17,6 +17,12 @@ from django.db import connection
 WAITING_FOR_NO_DISK = "set_config('synchronous_commit', 'off', true)"
 ADMIT = f"select holdfast_rate(%s, %s) from {WAITING_FOR_NO_DISK}"
 ADMIT_WITHIN = "select holdfast_rate(%s, %s)"
+COUNT = """
+insert into rate_limit as r (key, until) values (%(key)s, clock_timestamp() + %(each)s)
+on conflict (key) do update set until = greatest(r.until, clock_timestamp()) + %(each)s
+    where greatest(r.until, clock_timestamp()) + %(each)s <= clock_timestamp() + %(at_once)s
+"""
+FULL = "select exists (select from rate_limit where key = %(key)s and until + %(each)s > clock_timestamp() + %(at_once)s)"
 FORGET = "delete from rate_limit where until < clock_timestamp()"
 FORGET_ONCE_IN = 1000
 
@@ -29,6 +35,21 @@ def admitted(key: str, per_minute: int) -> float:
     with connection.cursor() as cursor:
         forget(cursor)
         cursor.execute(ADMIT_WITHIN if connection.in_atomic_block else ADMIT, [key, each(per_minute)])
+        return cursor.fetchone()[0]
+
+
+def count(key: str, each: timedelta, at_once: timedelta) -> None:
+    """Count what is limited afterwards, such as a failure: one in `each`, and as many at once as fit into `at_once`. More
+    change nothing."""
+    with connection.cursor() as cursor:
+        forget(cursor)
+        cursor.execute(COUNT, {"key": key, "each": each, "at_once": at_once})
+
+
+def is_full(key: str, each: timedelta, at_once: timedelta) -> bool:
+    """Whether `count` would count no more of it."""
+    with connection.cursor() as cursor:
+        cursor.execute(FULL, {"key": key, "each": each, "at_once": at_once})
         return cursor.fetchone()[0]
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import uuid
 from collections.abc import Coroutine
+from email.utils import parseaddr
 from typing import Any
 
 import psycopg
@@ -22,6 +24,7 @@ from psycopg.rows import class_row
 from . import notices
 from .failpoints import hit
 from .mailer import Deferred, Letter, MailServer, Rejected, Rendered, compose, render
+from .models import OutboxMessage
 
 LEASE_SECONDS = 300.0
 WORK_SECONDS = 200.0
@@ -106,6 +109,15 @@ async def send_due(conn: psycopg.AsyncConnection[Any], worker_id: int | None = N
         if server is not None:
             await asyncio.to_thread(server.quit)
     return len(claims)
+
+
+def add_mail(recipient: str, subject: str, text: str, about: str) -> None:
+    """A mail that no run has caused, in the caller's transaction. `about` begins its Message-ID, such as `alert-7`."""
+    domain = parseaddr(settings.HOLDFAST_MAIL_FROM)[1].rpartition("@")[2] or "holdfast"
+    OutboxMessage.objects.create(
+        kind="email", recipient=recipient, message_id=f"<{about}-{uuid.uuid4().hex[:16]}@{domain}>",
+        payload={"to": [recipient], "subject": subject, "text": text},
+    )  # fmt: skip
 
 
 def preview(message_id: int) -> Rendered | None:

@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.management.commands import changepassword
 
+from builder.accountmail import tell
 from builder.tokens import revoke_all
 from runtime.audit import record
 
@@ -24,6 +25,7 @@ class Command(changepassword.Command):
         told = super().handle(*args, **options)
         person = get_user_model().objects.get(username=options["username"] or getpass.getuser())
         record("reset_password", f"user:{person.pk}", detail={"by": "command line"})
+        tell(person, "The password was changed")
         if not options["keep_tokens"] and (revoked := revoke_all(person, actor=None)):
             told += f"\nRevoked {revoked} API token{'' if revoked == 1 else 's'}; programs that use one are refused from now on."
         return told

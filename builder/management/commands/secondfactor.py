@@ -9,7 +9,6 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from builder.signin import remove_second_factor
-from runtime.audit import record
 
 
 class Command(BaseCommand):
@@ -24,5 +23,4 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user “{user}”.")
         if not remove_second_factor(person):
             raise CommandError(f"{user} has no second factor.")
-        record("second_factor_removed", f"user:{person.pk}", detail={"by": "command line"})
         self.stdout.write(f"{user} signs in with the password alone, until a new authenticator is set up.")
