@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import IntegrityError, connection, transaction
 
@@ -109,11 +110,16 @@ def _check_hosts(form: Form) -> None:
 
 def _check_new_hosts(form: Form, existing: Credential) -> None:
     """Or whoever may edit a connection could have its secret sent to a host of their own, and read it there."""
-    before = set(credentials.bound_hosts(existing.hosts, existing.config))
-    added = set(credentials.bound_hosts(form.host_list, form.values)) - before
+    added = _goes_to(form.host_list, form.values) - _goes_to(existing.hosts, existing.config)
     secret = next((each for each in form.kind.fields if each.secret), None)
     if added and secret and not form.secrets.get(secret.name):
         form.wrong[secret.name] = f"Enter it again: it would be sent to {sorted(added)[0]}, where it was not sent before."
+
+
+def _goes_to(hosts: Iterable[str], config: Mapping[str, Any]) -> set[str]:
+    """Everywhere that the secret is sent, also for a token."""
+    tokens = urlsplit(str(config.get("token_url") or "")).netloc.lower()
+    return {*credentials.bound_hosts(list(hosts), config), *([tokens] if tokens else [])}
 
 
 @transaction.atomic

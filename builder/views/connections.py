@@ -11,10 +11,14 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from builder import access, connections
+from builder.connectiontest import try_connection
+from runtime.audit import record
 from runtime.credentials import KINDS, CannotOpen, bound_hosts
+from runtime.limits import admitted
 from runtime.models import Credential
 
 MOST_SHOWN = 500
+TESTS_PER_MINUTE = 10
 
 
 @require_safe
@@ -89,6 +93,21 @@ def saved(request: HttpRequest, row: Credential, form: connections.Form) -> bool
 
 
 @require_POST
+def connection_test(request: HttpRequest, credential_id: int) -> HttpResponse:
+    """Use it once, and tell what came of it."""
+    row = access.get_credential(request.user, credential_id, request.role)
+    if row.kind not in KINDS or not connections.form_of(row).sent:
+        raise Http404("Connections of this kind are sent nowhere.")
+    if admitted(f"connection test:{row.pk}", TESTS_PER_MINUTE):
+        messages.warning(request, "It was tested often just now. Wait a minute.")
+        return redirect("connection", row.pk)
+    well, words = try_connection(row)
+    record("test_connection", f"credential:{row.pk}", actor=request.user, team_id=row.team_id, detail={"name": row.name, "told": words})
+    messages.add_message(request, {True: messages.SUCCESS, False: messages.ERROR}.get(well, messages.WARNING), words)
+    return redirect("connection", row.pk)
+
+
+@require_POST
 def connection_delete(request: HttpRequest, credential_id: int) -> HttpResponse:
     row = access.get_credential(request.user, credential_id, access.ADMIN)
     try:
@@ -117,5 +136,6 @@ urlpatterns = [
     path("connections/", connection_list, name="connections"),
     path("connections/new/", connection_create, name="connection_create"),
     path("connections/<int:credential_id>/", connection, name="connection"),
+    path("connections/<int:credential_id>/test/", connection_test, name="connection_test"),
     path("connections/<int:credential_id>/delete/", connection_delete, name="connection_delete"),
 ]

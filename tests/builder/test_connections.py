@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 
 import pytest
 from django.test import Client
@@ -12,6 +13,8 @@ from builder.tokens import make_token
 from runtime import credentials
 from runtime.models import AuditEntry, Credential
 from tests.builder import factories
+from tests.servers.crm import Crm
+from tests.servers.misbehaving import Misbehaving
 
 pytestmark = pytest.mark.django_db
 
@@ -110,6 +113,80 @@ def test_a_kept_secret_is_not_sent_anywhere_new(client, administrator, crm, chan
     crm.refresh_from_db()
     assert crm.hosts == ["crm.example"] and "base_url" not in crm.config
     assert change(client, crm, value="entered again", **changed).status_code == 302
+
+
+def test_a_kept_secret_fetches_no_token_elsewhere(client, administrator):
+    row = Credential(team=factories.team(), name="SSO", kind="oauth2", hosts=["api.example"])
+    row.config = {"token_url": "https://login.example/token", "client_id": "us"}
+    credentials.seal(row, {"client_secret": SECRET})
+    given = {"token_url": "https://evil.example/token", "client_id": "us", "client_secret": "", "hosts": "api.example"}
+    answer = client.post(reverse("connection", args=[row.pk]), given)
+    assert answer.status_code == 422 and "Enter it again: it would be sent to evil.example" in answer.content.decode()
+    row.refresh_from_db()
+    assert row.config["token_url"] == "https://login.example/token"
+    assert client.post(reverse("connection", args=[row.pk]), given | {"token_url": "https://login.example/v2/token"}).status_code == 302
+
+
+def pressed(client, row: Credential) -> str:
+    """What the test button has said."""
+    page = client.post(reverse("connection_test", args=[row.pk]), follow=True)
+    return " ".join(str(message) for message in page.context["messages"])
+
+
+def seen(server: Misbehaving) -> str:
+    """All that it was asked."""
+    with urllib.request.urlopen(f"{server.url}/seen") as answer:
+        return answer.read().decode()
+
+
+@pytest.fixture
+def here(settings):
+    settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+
+
+def test_the_button_says_whether_it_is_let_in(client, administrator, here, tmp_path):
+    with Crm(ledger=tmp_path / "crm.db") as server:
+        row = Credential(team=factories.team(), name="CRM", kind="bearer", config={"base_url": server.url})
+        credentials.seal(row, {"token": SECRET})
+        server.control(require=f"Bearer {SECRET}")
+        assert pressed(client, row) == "127.0.0.1 answered 200: the connection works."
+        server.control(require="Bearer another")
+        assert pressed(client, row) == "127.0.0.1 answered 401: it does not let this connection in."
+        server.control(require="", refuse=404)
+        assert "does not tell whether" in pressed(client, row)
+        assert {entry.detail["name"] for entry in AuditEntry.objects.filter(action="test_connection")} == {"CRM"}
+        assert all(call["headers"]["authorization"] == f"Bearer {SECRET}" for call in server.requests())
+    assert pressed(client, row) == "No connection: connection refused.", "nobody is there any more"
+
+
+def test_the_button_sends_the_secret_nowhere_else(client, administrator, here, settings):
+    """Neither along a redirect nor into a private place, and what comes back is not shown."""
+    with Misbehaving() as first, Misbehaving() as second:
+        row = Credential(team=factories.team(), name="CRM", kind="bearer", config={"base_url": f"{first.url}/redirect?to={second.url}/echo"})
+        credentials.seal(row, {"token": SECRET})
+        assert "answered 200" in pressed(client, row)
+        assert SECRET not in seen(second)
+        row.config = {"base_url": f"{first.url}/echo"}
+        row.save()
+        page = client.post(reverse("connection_test", args=[row.pk]), follow=True).content.decode()
+        assert SECRET not in page and SECRET in seen(first)
+        settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = []
+        assert "over https only" in pressed(client, row)
+        row.config = {"base_url": first.url.replace("http:", "https:")}
+        row.save()
+        assert "not a public address" in pressed(client, row)
+
+
+def test_the_button_is_the_administrators_and_not_pressed_without_end(client, crm):
+    client.force_login(factories.user("operator"))
+    assert client.post(reverse("connection_test", args=[crm.pk])).status_code == 403
+    client.force_login(factories.user("admin", of=factories.team("Theirs")))
+    assert client.post(reverse("connection_test", args=[crm.pk])).status_code == 404
+    client.force_login(factories.user("admin"))
+    crm.secret = b"broken"
+    crm.save()
+    said = [pressed(client, crm) for _ in range(11)]
+    assert "cannot be read" in said[0] and "Wait a minute" in said[-1]
 
 
 def test_one_that_a_flow_names_stays(client, administrator, crm):

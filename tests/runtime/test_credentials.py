@@ -105,8 +105,8 @@ def test_rotation_is_a_command(team, settings):
     sealed(team)
     settings.HOLDFAST_CREDENTIAL_KEYS = [Fernet.generate_key().decode(), *settings.HOLDFAST_CREDENTIAL_KEYS]
     output = StringIO()
-    call_command("rotatecredentials", stdout=output)
+    call_command("rotate_keys", stdout=output)
     assert output.getvalue() == "1 connection encrypted with the first key.\n"
     settings.HOLDFAST_CREDENTIAL_KEYS = [Fernet.generate_key().decode()]
     with pytest.raises(CommandError, match="Nothing was changed"):
-        call_command("rotatecredentials")
+        call_command("rotate_keys")

@@ -1,4 +1,4 @@
-"""`manage.py rotatecredentials`: encrypt all connections and authenticators anew with the first of HOLDFAST_CREDENTIAL_KEYS."""
+"""`manage.py rotate_keys`: encrypt all connections and authenticators anew with the first of HOLDFAST_CREDENTIAL_KEYS."""
 
 from __future__ import annotations
 
