@@ -17,16 +17,27 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.password_validation import validate_password
 from django.contrib.staticfiles.finders import get_finders
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
+from psycopg import sql
 
 from builder.progress import stage
 from builder.teams import ensure_default_team
 
 OLDEST_POSTGRES = 150000
+# What web and workers need of the database: rows, and no tables of their own. The audit trail they can only read and lengthen.
+GRANTS = """
+grant usage on schema public to {role};
+grant select, insert, update, delete on all tables in schema public to {role};
+grant usage, select on all sequences in schema public to {role};
+revoke update, delete on audit from {role};
+revoke insert, update, delete on django_migrations from {role};
+"""
 MIGRATION_LOCK = 0x486F6C64  # one deployment at a time; the number only has to be ours
 
 
@@ -35,9 +46,10 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--role", default="", help="the database role of the web and worker processes, which gets no more than it needs")
         parser.add_argument("--no-examples", action="store_true", help="do not load the example flows")
 
-    def handle(self, *, no_examples: bool, **options: Any) -> None:
+    def handle(self, *, no_examples: bool, role: str, **options: Any) -> None:
         try:
             connection.ensure_connection()
         except OperationalError as error:
@@ -46,6 +58,9 @@ class Command(BaseCommand):
             sys.exit(f"Holdfast needs Postgres 15 or newer; the database is {connection.pg_version // 10000}.")
         with stage("Tables") as told:
             told(migrate())
+        if role:
+            with stage("Database role") as told:
+                told(grant(role))
         with stage("Administrator") as told:
             told(make_administrator())
         if not no_examples:
@@ -68,15 +83,29 @@ def migrate() -> str:
     return f"{len(plan)} migrations applied" if plan else "up to date"
 
 
+def grant(role: str) -> str:
+    """Again at each deploy: tables come along with migrations."""
+    with connection.cursor() as cursor:
+        cursor.execute("select exists (select from pg_roles where rolname = %s)", [role])
+        if not cursor.fetchone()[0]:
+            sys.exit(f"The database has no role “{role}”. Make it first: create role {role} login password '…'.")
+        cursor.execute(sql.SQL(GRANTS).format(role=sql.Identifier(role)).as_string(cursor.connection))
+    return f"{role}, which changes no table and nothing of the audit trail"
+
+
 def make_administrator() -> str:
     """Only when there is none: a password that was changed is not put back."""
     User = get_user_model()
     if found := User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first():
         return found.get_username()
     name = os.environ.get("HOLDFAST_ADMIN", "").strip() or "admin"
-    given = os.environ.get("HOLDFAST_ADMIN_PASSWORD", "")
+    email, given = os.environ.get("HOLDFAST_ADMIN_EMAIL", ""), os.environ.get("HOLDFAST_ADMIN_PASSWORD", "")
+    try:
+        validate_password(given, User(username=name, email=email)) if given else None
+    except ValidationError as wrong:
+        sys.exit(f"HOLDFAST_ADMIN_PASSWORD cannot be used. {' '.join(wrong.messages)}")
     password = given or secrets.token_urlsafe(12)
-    made = User.objects.create_superuser(username=name, email=os.environ.get("HOLDFAST_ADMIN_EMAIL", ""), password=password)
+    made = User.objects.create_superuser(username=name, email=email, password=password)
     ensure_default_team(made)
     return f"{name}, with the password you set" if given else f"{name}, password {password} (shown only now)"
 
