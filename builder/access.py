@@ -133,6 +133,7 @@ VIEWS: dict[str, Rule] = {
     "connections": BUILDER,
     "connection": (BUILDER, ADMIN),
     "connection_create": ADMIN,
+    "connection_test": ADMIN,
     "connection_delete": ADMIN,
     # Flows and their builder
     "flows": VIEWER,
@@ -219,7 +220,7 @@ VIEWS: dict[str, Rule] = {
 # Names of views that ask who it is once more (builder/proof.py), before they change anything, and before they show anything. What
 # would outlive the session, such as a token or a role, is not for whoever finds a browser that is signed in.
 PROVEN_TO_CHANGE = {
-    "account_tokens", "member_add", "member_role", "member_remove", "connection_create", "connection",
+    "account_tokens", "usersessions_list", "member_add", "member_role", "member_remove", "connection_create", "connection",
     "admin:auth_user_add", "admin:auth_user_change", "admin:auth_user_password_change", "admin:builder_identity_add",
 }  # fmt: skip
 PROVEN_TO_LOOK = {"account_proof", "mfa_view_recovery_codes", "mfa_download_recovery_codes"}

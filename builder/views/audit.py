@@ -21,7 +21,7 @@ from runtime.models import AuditEntry
 PER_PAGE = 50
 AT_ONCE = 1000
 FILTERS = ("action", "who", "subject")
-PAGES = {"run": "run", "workflow": "canvas", "team": "team", "mail": "mail"}
+PAGES = {"run": "run", "workflow": "flow", "team": "team", "mail": "mail"}
 COLUMNS = ("at", "who", "action", "subject", "detail", "address")
 
 

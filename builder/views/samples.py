@@ -119,7 +119,7 @@ def _to_pin(request: HttpRequest, board: Board, step: str) -> Any:
     if request.POST.get("sample"):
         return board.samples.steps.get(step)
     if number := request.POST.get("run", ""):
-        if not number.isdecimal() or not Run.objects.filter(pk=int(number[:18]), workflow=board.workflow).exists():
+        if not number.isdecimal() or len(number) > 18 or not Run.objects.filter(pk=int(number), workflow=board.workflow).exists():
             raise Http404("There is no such run of this flow.")
         results = StepResult.objects.filter(run_id=int(number), step=step, state="succeeded")
         found = results.order_by("-finished_at").first()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from runtime.models import AuditEntry, Credential, Dispatch, Run
+from runtime.models import AuditEntry, Credential, Dispatch, Role, Run
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +109,23 @@ def test_secrets_do_not_show(client, administrator):
 def test_only_superusers_come_in(client):
     client.force_login(factories.user("admin", is_staff=True))
     assert client.get(reverse("admin:runtime_run_changelist")).status_code == 403
+
+
+@pytest.mark.parametrize("role", [None, *Role])
+def test_no_role_of_a_team_acts_there(client, role):
+    """Also of those whom somebody has let into the admin site, with every permission of Django's."""
+    person = factories.user(role, is_staff=True)
+    person.user_permissions.set(Permission.objects.all())
+    client.force_login(person)
+    run = factories.run(state="failed")
+    acts = [(model, action) for model, found in admin.site._registry.items() for action in (*found.actions, "delete_selected")]
+    assert len(acts) > 7
+    for model, action in acts:
+        address = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        data = {"action": action, "_selected_action": [str(run.pk)], "index": "0", "confirmed": "1", "post": "yes"}
+        assert client.post(address, data).status_code == 403, action
+    run.refresh_from_db()
+    assert run.state == "failed" and not AuditEntry.objects.exists()
 
 
 def test_the_pickles_of_django_q_cannot_be_opened_here(client, administrator):

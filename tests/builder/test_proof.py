@@ -154,6 +154,17 @@ def test_a_code_proves_it_too_and_counts_once(client, secret):  # noqa: F811
     assert ApiToken.objects.count() == 1
 
 
+def test_sessions_are_ended_after_a_proof(client):
+    there = Client()
+    with_password(there)
+    pass_minutes(11)
+    assert client.get(reverse("usersessions_list")).status_code == 200
+    page = client.post(reverse("usersessions_list"))
+    assert ASKED in page.content.decode() and is_in(there)
+    client.post(reverse("usersessions_list"), sent_on(page, proof_password="pw"))
+    assert not is_in(there) and is_in(client)
+
+
 def test_recovery_codes_are_shown_after_a_proof(client, secret):  # noqa: F811
     client = Client()
     with_password(client)

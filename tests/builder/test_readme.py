@@ -42,6 +42,20 @@ def test_files_and_commands_of_the_readme_exist():
         assert f"\n{target}" in makefile
 
 
+def test_every_test_of_the_asvs_table_exists():
+    """`b/test_x.py::test_y`, another of the same file as `::test_z`, and a whole file with (all) behind it."""
+    table, folders, seen = (ROOT / "tests" / "ASVS.md").read_text(), {"b": "builder", "r": "runtime", "e": "e2e"}, 0
+    for row in table.splitlines():
+        path = None
+        for folder, file, name in re.findall(r"`(?:([bre])/(test_\w+\.py))?(?:::(test_\w+))?`", row):
+            path = ROOT / "tests" / folders[folder] / file if folder else path
+            if path is None or not (file or name):
+                continue
+            seen += 1
+            assert path.exists() and (not name or re.search(rf"\n *def {name}\(", path.read_text())), f"{path} {name}"
+    assert seen > 80
+
+
 def test_every_bad_input_of_the_tests_readme_has_its_test():
     table = (ROOT / "tests" / "README.md").read_text().partition("## Bad inputs")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and not line.startswith(("| **", "| input "))]
