@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 from django.urls import ResolverMatch, reverse
@@ -350,7 +350,20 @@ def runs_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Run]:
     many runs each has, and finds the few of a small team without walking past all others."""
     if _sees_all(user):
         return Run.objects.all()
-    return Run.objects.filter(workflow_id__in=list(Workflow.objects.filter(**_within(user, role, "team")).values_list("pk", flat=True)))
+    return Run.objects.filter(workflow_id__in=_flows_of(user, role))
+
+
+def of_runs_for(user: Any, rows: QuerySet[M], role: Role | str = VIEWER) -> QuerySet[M]:
+    """Of these rows, which name a run by `run_id`, those of the runs above. The run of each row is looked up, which no plan turns
+    into a walk through all runs: for rows that are taken in order and up to a bound."""
+    if _sees_all(user):
+        return rows
+    flow = Subquery(Run.objects.filter(pk=OuterRef("run_id")).values("workflow_id"))
+    return rows.alias(flow_of_run=flow).filter(flow_of_run__in=_flows_of(user, role))
+
+
+def _flows_of(user: Any, role: Role | str) -> list[int]:
+    return list(Workflow.objects.filter(**_within(user, role, "team")).values_list("pk", flat=True))
 
 
 def credentials_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Credential]:

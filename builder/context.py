@@ -105,7 +105,7 @@ def _count_pending(user: Any) -> int:
         return 0
     try:
         with transaction.atomic():
-            return waiting_for(user)[:MOST_COUNTED].count()
+            return waiting_for(user).order_by()[:MOST_COUNTED].count()
     except DatabaseError:
         return 0
 

@@ -189,11 +189,10 @@ def _names(versions: Iterable[int]) -> dict[tuple[int, str], str]:
 
 def waiting(user: Any) -> list[dict[str, Any]]:
     """Kind of wait -> how many, which is due next, how many are overdue."""
-    rows, runs = [], access.runs_for(user, access.OPERATOR)
-    mine = Q() if user.is_superuser else Q(run_id__in=runs.filter(state__in=[RunState.OPEN, RunState.ATTENTION]).values("pk"))
-    live = ~Exists(Run.objects.filter(pk=OuterRef("run_id"), test=True))
+    rows, tests = [], Run.objects.filter(pk=OuterRef("run_id"), test=True)
+    waits = access.of_runs_for(user, Wait.objects.filter(~Exists(tests), state=WaitState.OPEN), access.OPERATOR)
     for kind, word in WORDS.items():
-        found = Wait.objects.filter(mine, live, state=WaitState.OPEN, kind=kind).order_by()[: COUNT_TO + 1]
+        found = waits.filter(kind=kind).order_by()[: COUNT_TO + 1]
         told = found.aggregate(number=Count("pk"), next=Min("due_at"), oldest=Min("created_at"))
         if told["number"]:
             rows.append(told | {"kind": str(kind), "word": word})

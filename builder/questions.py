@@ -15,7 +15,7 @@ from builder.editing.places import name_at
 from builder.templatetags.formats import display_name
 from runtime.approvals import approver
 from runtime.models import Approval, Decision, Recipient, Run, StepResult
-from runtime.states import UNFINISHED, WaitKind, WaitState
+from runtime.states import WaitKind, WaitState
 
 SINCE = 5
 DECIDED = {"approve": "approved", "reject": "rejected"}
@@ -54,7 +54,7 @@ def awaited() -> Q:
 
 def open_in_teams(user: Any) -> QuerySet[Approval]:
     """All open approvals of the teams in which this person is operator."""
-    return _open().filter(run_id__in=access.runs_for(user, access.OPERATOR).filter(state__in=UNFINISHED).values("pk"))
+    return access.of_runs_for(user, _open(), access.OPERATOR)
 
 
 def recipient_for(user: Any, approval: Approval) -> Recipient | None:

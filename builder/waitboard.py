@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Exists, OuterRef
-
 from builder import access
 from builder.editing.places import name_at
 from runtime.clock import business_now
@@ -22,9 +20,7 @@ WORDS = {
 
 def page(user: Any, kind: str, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
     """Fifty open waits, newest first, and the key of the page after them."""
-    mine = access.runs_for(user, access.OPERATOR).filter(pk=OuterRef("run_id"))
-    waits = Wait.objects.filter(state=WaitState.OPEN)
-    waits = waits if user.is_superuser else waits.filter(Exists(mine))
+    waits = access.of_runs_for(user, Wait.objects.filter(state=WaitState.OPEN), access.OPERATOR)
     if kind:
         waits = waits.filter(kind=kind)
     if before is not None:

@@ -7,6 +7,7 @@ with composite keys cannot be registered: steps, attempts and log stand on their
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +19,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.utils.html import format_html
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django_q.models import Failure, OrmQ, Schedule, Success
 
@@ -31,6 +33,7 @@ from .states import OutboxState, RunState, WaitKind, WaitState, values
 MOST_COUNTED = 2_000
 MOST_AT_ONCE = 500
 MOST_SHOWN = 200
+LONGEST_CELL = 200
 
 # Its tables hold pickles, which nobody should be tempted to open; none of them carries anything of ours.
 for model in (Success, Failure, Schedule, OrmQ):
@@ -262,5 +265,18 @@ def _table(columns: tuple[str, ...], rows: QuerySet) -> SafeString:
     found = list(rows.values_list(*columns)[: MOST_SHOWN + 1])
     if not found:
         return format_html("{}", "–")
-    context = {"columns": columns, "rows": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN, "most": MOST_SHOWN}
+    shown = format_html_join("", "<tr>{}</tr>", ((_cells(row),) for row in found[:MOST_SHOWN]))
+    context = {"columns": columns, "rows": shown, "more": len(found) > MOST_SHOWN, "most": MOST_SHOWN}
     return render_to_string("admin/runtime/rows.html", context)
+
+
+def _cells(row: tuple) -> SafeString:
+    """Not by a template: there are thousands of cells on a page."""
+    return format_html_join("", "<td>{}</td>", ((_cell(value),) for value in row))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{timezone.localtime(value):%Y-%m-%d %H:%M:%S}"
+    text = "–" if value is None else str(value)
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"

@@ -22,7 +22,8 @@ from runtime.models import Approval, Run, Workflow
 
 SHOWN = 50
 COUNT_TO = 1_000
-"""Also how many of the latest questions tell which flows there are to choose from."""
+LOOKED_AT = 200
+"""So many of the latest questions tell which flows there are to choose from."""
 MOST_AT_ONCE = 200
 
 
@@ -37,7 +38,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         chosen = "1" if operator and numbers["1"] and not numbers["0"] else "0"
     flow, words = request.GET.get("flow", ""), request.GET.get("q", "").strip()
     found = ours if chosen == "1" else mine
-    latest = list(found.values_list("run_id", flat=True)[:COUNT_TO])
+    latest = list(found.values_list("run_id", flat=True)[:LOOKED_AT])
     flows = Workflow.objects.filter(pk__in=set(Run.objects.filter(pk__in=latest).order_by().values_list("workflow_id", flat=True)))
     shown = list(_narrowed(found, flow, words).prefetch_related("recipients", "decisions")[: SHOWN + 1])
     runs = Run.objects.select_related("workflow").in_bulk({approval.run_id for approval in shown})
