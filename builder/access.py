@@ -417,8 +417,8 @@ def _is_api_operation(match: ResolverMatch) -> bool:
 
 def _ask_to_sign_in(request: HttpRequest) -> HttpResponse:
     """The sign-in page, and back here afterwards; a fragment makes the whole page go there."""
-    back = request.get_full_path() if request.method in ("GET", "HEAD") else "/"
+    back = request.get_full_path() if request.method in ("GET", "HEAD") else reverse("flows")
     if getattr(request, "htmx", None):
-        current = request.htmx.current_url_abs_path or "/"
+        current = request.htmx.current_url_abs_path or reverse("flows")
         return HttpResponseClientRedirect(redirect_to_login(current, resolve_url(settings.LOGIN_URL)).url)
     return redirect_to_login(back, resolve_url(settings.LOGIN_URL))

@@ -76,7 +76,7 @@ def rail(path: str, user: Any) -> list[RailLink]:
     """The pages that this person may open; the one with the longest address that begins `path` is the current one."""
     roles = {} if user.is_superuser else roles_of(user)
     known = [(name, label, icon, url) for name, label, icon in RAIL if _may_open(user, name, roles) and (url := _url(name))]
-    begins = [url for *_, url in known if path == url or (url != "/" and path.startswith(url))]
+    begins = [url for name, _, _, url in known if path == url or (name != RAIL[0][0] and path.startswith(url))]
     current = max(begins, key=len, default=None)
     return [RailLink(name, label, icon, url, url == current) for name, label, icon, url in known]
 

@@ -6,6 +6,7 @@ Whatever is wrong is an `ImproperlyConfigured` whose text is that line: `manage.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -74,12 +75,13 @@ def whole(name: str, default: int, least: int, most: float = float("inf")) -> in
     return int(value)
 
 
-def origin(name: str, default: str) -> str:
-    """An address of scheme and host only, such as `https://flows.example.com`, without a slash at its end."""
+def place(name: str, default: str) -> str:
+    """An address of a host, or of a path on one that is shared with others, without a slash at its end."""
     value = text(name, default).rstrip("/")
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.fragment:
-        raise ImproperlyConfigured(f"{name} must look like https://flows.example.com, not {value!r}.")
+    odd = parts.query or parts.fragment or not re.fullmatch(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*", parts.path)
+    if parts.scheme not in ("http", "https") or not parts.hostname or odd:
+        raise ImproperlyConfigured(f"{name} must look like https://flows.example.com or https://example.com/flows, not {value!r}.")
     return value
 
 

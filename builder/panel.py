@@ -210,7 +210,7 @@ def _of_workflow(board: Board) -> Panel:
 def _address(row: Trigger) -> str:
     """Where a webhook listens, or a form is: known from the first publishing on, and the same ever after."""
     try:
-        return settings.HOLDFAST_PUBLIC_URL + reverse(ADDRESSES[row.type], args=[row.token])
+        return settings.HOLDFAST_ORIGIN + reverse(ADDRESSES[row.type], args=[row.token])
     except KeyError:  # published as another kind
         return ""
     except NoReverseMatch:

@@ -41,7 +41,7 @@ def asked_to_prove(request: HttpRequest, page: str) -> HttpResponse | None:
     if proven(request):
         return None
     if getattr(request, "htmx", None):
-        return HttpResponseClientRedirect(f"{page}?{urlencode({'next': request.htmx.current_url_abs_path or '/'})}")
+        return HttpResponseClientRedirect(f"{page}?{urlencode({'next': request.htmx.current_url_abs_path or reverse('flows')})}")
     if request.path != page and request.method in ("GET", "HEAD"):
         return redirect(f"{page}?{urlencode({'next': request.get_full_path()})}")
     sent = request.POST.copy()

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import warnings
 from datetime import timedelta
@@ -25,7 +26,10 @@ HOLDFAST_DATABASE_ADDRESS = HOLDFAST_DATA / "database_url"  # there while the em
 
 PORT = env.whole("PORT", 8000, least=1, most=65535)
 HOLDFAST_BIND = env.text("HOLDFAST_BIND", "127.0.0.1")
-HOLDFAST_PUBLIC_URL = env.origin("HOLDFAST_PUBLIC_URL", f"http://127.0.0.1:{PORT}")
+HOLDFAST_PUBLIC_URL = env.place("HOLDFAST_PUBLIC_URL", f"http://127.0.0.1:{PORT}")
+HOLDFAST_PREFIX = urlsplit(HOLDFAST_PUBLIC_URL).path  # on a host that is shared with others; else empty
+HOLDFAST_ORIGIN = HOLDFAST_PUBLIC_URL.removesuffix(HOLDFAST_PREFIX)
+FORCE_SCRIPT_NAME = HOLDFAST_PREFIX or None
 HTTPS = HOLDFAST_PUBLIC_URL.startswith("https://")
 DEBUG = env.flag("HOLDFAST_DEBUG")
 
@@ -89,8 +93,7 @@ HOLDFAST_WEB_THREADS = env.whole("HOLDFAST_WEB_THREADS", 8, least=1)
 ROOT_URLCONF = "builder.urls"
 WSGI_APPLICATION = "builder.wsgi.application"
 LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "/"
-LOGOUT_REDIRECT_URL = "/"
+LOGIN_REDIRECT_URL = LOGOUT_REDIRECT_URL = f"{HOLDFAST_PREFIX}/"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 INSTALLED_APPS = [
@@ -151,7 +154,7 @@ TEMPLATES = [
     }
 ]
 
-STATIC_URL = "static/"
+STATIC_URL = f"{HOLDFAST_PREFIX}/static/"
 STATIC_ROOT = HOLDFAST_DATA / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
@@ -212,9 +215,12 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 if HTTPS:  # so named, a browser takes them from this host alone: another host of the domain cannot plant one
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
-CSRF_TRUSTED_ORIGINS = [HOLDFAST_PUBLIC_URL]
+if HOLDFAST_PREFIX:  # what else there is on the host neither gets them nor has any of the same name
+    SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = f"{HOLDFAST_PREFIX}/"
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = (f"{'__Secure-' * HTTPS}holdfast-{name}" for name in ("sessionid", "csrftoken"))
+CSRF_TRUSTED_ORIGINS = [HOLDFAST_ORIGIN]
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]  # load balancers ask in plain HTTP
+SECURE_REDIRECT_EXEMPT = [rf"^({re.escape(HOLDFAST_PREFIX[1:])}/)?(healthz|readyz)$"]  # load balancers ask in plain HTTP
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HOLDFAST_TRUSTED_PROXIES else None
 SECURE_HSTS_SECONDS = env.whole("HOLDFAST_HSTS_SECONDS", 365 * 24 * 3600 if HTTPS else 0, least=0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS

@@ -190,4 +190,4 @@ def _shown(run: Run) -> dict[str, Any]:
 
 
 def _url(run_id: int) -> str:
-    return settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[run_id])
+    return settings.HOLDFAST_ORIGIN + reverse("run", args=[run_id])

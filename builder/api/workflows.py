@@ -173,7 +173,7 @@ def _shown(workflow: Workflow) -> dict[str, Any]:
         "live_version": workflow.live_version.number if workflow.live_version else None,
         "paused": workflow.paused,
         "created_at": workflow.created_at,
-        "url": settings.HOLDFAST_PUBLIC_URL + reverse("flow", args=[workflow.pk]),
+        "url": settings.HOLDFAST_ORIGIN + reverse("flow", args=[workflow.pk]),
     }
 
 

@@ -23,6 +23,12 @@ PREFIX = "hf/"
 
 
 @register.simple_tag
+def home() -> str:
+    """Where everything begins, also for pages that must not fail."""
+    return settings.LOGIN_REDIRECT_URL
+
+
+@register.simple_tag
 def import_map() -> SafeString:
     """JSON for `<script type="importmap">`: `static/js/canvas/drag.js` is imported as `hf/canvas/drag`.
 

@@ -185,7 +185,7 @@ def _problem(hook: Hook, message: str, field: str = "dedupe") -> dict[str, str]:
 
 
 def _answer(started: Started) -> HttpResponse:
-    told = {"run": started.run_id, "url": settings.HOLDFAST_PUBLIC_URL + reverse("run", args=[started.run_id])}
+    told = {"run": started.run_id, "url": settings.HOLDFAST_ORIGIN + reverse("run", args=[started.run_id])}
     if started.dropped:
         return JsonResponse({**told, "dropped": True, **error_body(started.dropped)}, status=409)
     return JsonResponse(told, status=202 if started.created else 200)

@@ -46,7 +46,7 @@ def start(request: HttpRequest) -> HttpResponse:
         log.error("Signing in by OpenID does not work: %s", trouble)
         return _refused(request, AWAY, 503)
     onward = request.GET.get("next", "")
-    onward = onward if url_has_allowed_host_and_scheme(onward, allowed_hosts=None) and onward.startswith("/") else "/"
+    onward = onward if url_has_allowed_host_and_scheme(onward, allowed_hosts=None) and onward.startswith("/") else reverse("flows")
     kept = "\n".join([asked.state, asked.nonce, asked.verifier, "again" if again else "", onward[:1000]])
     response.set_signed_cookie(
         COOKIE, kept, salt=SALT, max_age=GOOD_FOR, secure=settings.HTTPS, httponly=True, samesite="Lax"
@@ -103,7 +103,7 @@ def _open(request: HttpRequest) -> bool:
 
 
 def _back() -> str:
-    return settings.HOLDFAST_PUBLIC_URL + reverse("openid_back")
+    return settings.HOLDFAST_ORIGIN + reverse("openid_back")
 
 
 def _refused(request: HttpRequest, why: str, status: int = 403) -> HttpResponse:

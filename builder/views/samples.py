@@ -143,7 +143,7 @@ def flow_listen(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "workflow": workflow,
         "until": open_until,
-        "address": settings.HOLDFAST_PUBLIC_URL + reverse("hook_test", args=[listener.token]) if listener else "",
+        "address": settings.HOLDFAST_ORIGIN + reverse("hook_test", args=[listener.token]) if listener else "",
         "came": listener is not None and listener.until is None,
         "sample": Sample.objects.filter(workflow=workflow).first(),
     }

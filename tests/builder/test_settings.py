@@ -57,6 +57,12 @@ def test_https_in_the_public_address_turns_on_redirects_and_secure_cookies(tmp_p
     assert (found["SESSION_COOKIE_PATH"], found["SESSION_COOKIE_DOMAIN"]) == ("/", "None"), "else browsers refuse such names"
 
 
+def test_a_path_of_a_shared_host_keeps_its_cookies_to_itself(tmp_path):
+    found = settings_of(tmp_path, HOLDFAST_PUBLIC_URL="https://example.com/holdfast/")
+    assert found["HOLDFAST_PUBLIC_URL"] == "https://example.com/holdfast" and found["SESSION_COOKIE_PATH"] == "/holdfast/"
+    assert found["SESSION_COOKIE_NAME"] == "__Secure-holdfast-sessionid" and found["CSRF_COOKIE_NAME"] == "__Secure-holdfast-csrftoken"
+
+
 def test_the_documented_production_set_passes_the_deployment_check(tmp_path, database_url):
     clean = {"PATH": os.environ["PATH"], "HOLDFAST_DATA": str(tmp_path)}
     done = subprocess.run(
@@ -94,7 +100,8 @@ def test_an_empty_key_file_is_refused_rather_than_replaced(tmp_path, monkeypatch
         ("HOLDFAST_WORKERS", "1.5", "HOLDFAST_WORKERS must be a whole number"),
         ("HOLDFAST_LEASE_SECONDS", "nan", "HOLDFAST_LEASE_SECONDS must be between"),
         ("HOLDFAST_PUBLIC_URL", "flows.example.com", "HOLDFAST_PUBLIC_URL must look like https://"),
-        ("HOLDFAST_PUBLIC_URL", "https://flows.example.com/app", "HOLDFAST_PUBLIC_URL must look like https://"),
+        ("HOLDFAST_PUBLIC_URL", "https://flows.example.com/a b", "HOLDFAST_PUBLIC_URL must look like https://"),
+        ("HOLDFAST_PUBLIC_URL", "https://flows.example.com/../x", "HOLDFAST_PUBLIC_URL must look like https://"),
         ("HOLDFAST_CREDENTIAL_KEYS", "short", "HOLDFAST_CREDENTIAL_KEYS must hold Fernet keys"),
         ("HOLDFAST_TRUSTED_PROXIES", "10.0.0.1/8", "HOLDFAST_TRUSTED_PROXIES must hold addresses or networks"),
         ("HOLDFAST_TIME_ZONE", "Mars/Olympus", "HOLDFAST_TIME_ZONE must be a time zone"),

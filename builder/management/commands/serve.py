@@ -19,6 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 from waitress import wasyncore
 from waitress.server import TcpWSGIServer, create_server
 
@@ -38,11 +39,19 @@ class Command(BaseCommand):
         parser.add_argument("--fd", type=int, help="serve on this open, listening socket instead of opening one")
 
     def handle(self, *, fd: int | None, **options: Any) -> None:
+        refuse_a_name_of_ours(settings.HOLDFAST_PREFIX)
         try:
             listener = socket.socket(fileno=fd) if fd is not None else listening_socket()
         except Refused as reason:
             raise SystemExit(f"Holdfast: {reason}") from None
         serve(listener)
+
+
+def refuse_a_name_of_ours(prefix: str) -> None:
+    """Nobody could tell then whether a proxy has taken the prefix off."""
+    own = {str(one.pattern).partition("/")[0] for one in get_resolver().url_patterns}
+    if prefix and prefix.split("/")[1] in own:
+        raise SystemExit(f"Holdfast: {prefix} in HOLDFAST_PUBLIC_URL is called as pages of Holdfast are. Take another path.")
 
 
 def serve(listener: socket.socket) -> None:
@@ -57,6 +66,7 @@ def serve(listener: socket.socket) -> None:
         max_request_body_size=LARGEST_REQUEST,
         clear_untrusted_proxy_headers=False,  # builder.proxies does, by HOLDFAST_TRUSTED_PROXIES
         asyncore_use_poll=True,
+        url_prefix=settings.HOLDFAST_PREFIX,  # a proxy may pass it on or take it off
         ident=None,
     )
     stop = StopAsked(server)
