@@ -87,9 +87,10 @@ def _entry(kind: Any, example: dict[str, Any], traits: tuple[str, ...]) -> Entry
 
 
 def _about(kind: Any) -> tuple[Paragraph, ...]:
-    """The paragraphs of the module's docstring, whose first line begins with the type's name. Lines that begin with a dash are
-    the items of a list."""
-    text = inspect.getdoc(sys.modules[type(kind).__module__]) or ""
+    """The paragraphs of the module's docstring; the type's name, with which it begins, stands above them. Lines that begin with a
+    dash are the items of a list."""
+    text = (inspect.getdoc(sys.modules[type(kind).__module__]) or "").removeprefix(f"{kind.label}: ")
+    text = text[:1].upper() + text[1:]
     return tuple(_paragraph(part) for part in text.split("\n\n") if part.strip())
 
 

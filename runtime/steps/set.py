@@ -6,7 +6,7 @@ Each value may be text with `{{ }}` in it, or whole data. What can be computed:
 - some of a list: `{{ trigger.body.orders.filter(o, o.total > 100) }}`
 - a list of something else: `{{ trigger.body.orders.map(o, o.id) }}`
 - sorted, largest first: `{{ trigger.body.orders.sortBy(o, -o.total) }}`
-- a sum: `{{ trigger.body.orders.map(o, o.total).sum() }}`; so do `min`, `max`, `average` and `size`
+- a sum: `{{ trigger.body.orders.map(o, o.total).sum() }}`; in its place `min`, `max`, `average` or `size`
 - by groups: `{{ trigger.body.orders.groupBy(o, o.country) }}`
 - a date as people write it: `{{ timestamp(run.started_at).format("d MMMM yyyy", "Europe/Berlin") }}`
 """
