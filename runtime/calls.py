@@ -6,7 +6,6 @@ reset, or the death of the worker that made it. Else a person is asked, and the 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
@@ -23,6 +22,7 @@ from .states import AttemptOutcome, WaitKind, WaitState
 from .step_context import StepContext
 from .steps import step_types
 from .steps.base import Done, Outcome, OverBudget, Part, StepError
+from .timelimits import TimeLimit
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ async def call(execution: Execution, ctx: StepContext, group: Group) -> Outcome:
 async def _try(execution: Execution, ctx: StepContext) -> Outcome:
     ctx.render()
     try:
-        async with asyncio.timeout(ctx.node.timeout + SLACK) as ctx.limit:
+        with TimeLimit(ctx.node.timeout + SLACK) as ctx.limit:
             outcome = await ctx.node.step.run(ctx)
     except TimeoutError:
         raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
@@ -228,7 +228,7 @@ async def _ask_the_other_system(execution: Execution, ctx: StepContext, request:
     http = step_types()["http"]
     try:
         asking = _CheckContext(ctx, request)
-        async with asyncio.timeout(ctx.node.timeout + SLACK) as ctx.limit:
+        with TimeLimit(ctx.node.timeout + SLACK) as ctx.limit:
             done = await http.run(asking)
     except (TimeoutError, ExpressionError, ValidationError) as wrong:
         raise StepError(str(wrong) or "No answer.", outcome=AttemptOutcome.UNKNOWN) from None

@@ -36,7 +36,7 @@ LARGEST_INLINE = 256 << 10
 GIVE_LESS = "Give less, such as fewer fields."
 ASK_FOR_LESS = "Ask for less, such as fewer fields or a page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
 MOST_PENDING_ROWS = 400
-ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 MOST_FOUND_BY, LONGEST_FOUND_BY = 50, 200
 CLOCK_SLACK = timedelta(milliseconds=50)
 

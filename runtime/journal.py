@@ -286,8 +286,10 @@ def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
     for place, entry in enumerate(entries):
         more = 0
         for kind, row in entry.rows:
-            for column in LARGE.get(kind, ()):
-                more += len(row[column] or "")
+            if kind in LARGE:
+                for column in LARGE[kind]:
+                    if value := row[column]:
+                        more += len(value)
         if size and size + more > MOST_AT_ONCE:
             yield entries[start:place]
             start, size = place, 0

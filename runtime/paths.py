@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def scope_of(path: str) -> str:
@@ -25,5 +26,10 @@ def step_of(path: str) -> str:
 
 def key_of(run_id: int, created_at: datetime, path: str, take: int, operation: str = "call") -> str:
     """The Idempotency-Key of a step's calls; the run's creation time keeps two installations apart."""
-    text = f"{run_id}|{created_at.astimezone(UTC).isoformat()}|{path}|{take}|{operation}"
+    text = f"{run_id}|{_moment(created_at)}|{path}|{take}|{operation}"
     return f"hf-{run_id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+@lru_cache(maxsize=2048)
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from .paths import key_of
 from .plan import Node
 from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, OverBudget, Part, Person, StepError
+from .timelimits import StandingStill, TimeLimit
 
 
 MORE_CALLS_SLACK = 5.0
@@ -49,7 +49,7 @@ class StepContext:
         self.lines: list[Row] = []
         self.open: tuple[str, int] | None = None
         self.attempt_began_at = self.began_at
-        self.limit: asyncio.Timeout | None = None
+        self.limit: TimeLimit | None = None
         self.answer: tuple[AttemptOutcome, Done, str | None] | None = None
         self.parts: dict[int, Part] = {}
         """What is kept of this take, by the number of the attempt that gave it."""
@@ -191,7 +191,7 @@ class StepContext:
             self.lines.append(self.settled(outcome, answer, error))
             self.answer = None
         if further and self.limit is not None:  # the time-out is each call's own
-            self.limit.reschedule(asyncio.get_running_loop().time() + self.node.timeout + MORE_CALLS_SLACK)
+            self.limit.restart(self.node.timeout + MORE_CALLS_SLACK)
         token = self._execution.claim.token
         rows, self.lines = self.lines, []
         try:
@@ -205,19 +205,9 @@ class StepContext:
         failpoints.hit("attempt.after")
         return Attempt(n, self.idempotency_key(operation), self.node.timeout)
 
-    @contextmanager
-    def _off_the_clock(self) -> Iterator[None]:
+    def _off_the_clock(self) -> StandingStill | nullcontext:
         """The step's time-out stands still while the database is waited for: its absence is no fault of the call."""
-        limit, now = self.limit, asyncio.get_running_loop().time
-        if limit is None or limit.when() is None:
-            yield
-            return
-        left = limit.when() - now()
-        limit.reschedule(None)
-        try:
-            yield
-        finally:
-            limit.reschedule(now() + left)
+        return self.limit.standing_still() if self.limit else nullcontext()
 
     def idempotency_key(self, operation: str) -> str:
         """The same in every attempt of a take."""

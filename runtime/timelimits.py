@@ -1,0 +1,71 @@
+"""A time-out that can stand still, for calls that have to wait for the database first."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+
+class TimeLimit:
+    """A block that may take so many seconds, as in `asyncio.timeout`: when they are over its task is cancelled, and leaving the
+    block raises TimeoutError. One timer serves it, which is looked at again when it rings: standing still costs nothing."""
+
+    __slots__ = ("_seconds", "_loop", "_task", "_cancelling", "_deadline", "_timer", "_still_since", "_over")
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+
+    def __enter__(self) -> TimeLimit:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._cancelling, self._over, self._still_since = self._task.cancelling(), False, None
+        self._deadline = self._loop.time() + self._seconds
+        self._timer = self._loop.call_at(self._deadline, self._ring)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._timer.cancel()
+        if self._over and self._task.uncancel() <= self._cancelling and isinstance(error, asyncio.CancelledError):
+            raise TimeoutError from error
+
+    def restart(self, seconds: float) -> None:
+        """From now on it may take so many seconds."""
+        self._deadline = self._loop.time() + seconds
+        self._set()
+
+    def standing_still(self) -> StandingStill:
+        """A block whose time does not count."""
+        return StandingStill(self)
+
+    def _set(self) -> None:
+        self._timer.cancel()
+        self._timer = self._loop.call_at(self._deadline, self._ring)
+
+    def _ring(self) -> None:
+        if self._still_since is not None:
+            return  # whoever ends that sets it anew
+        if self._loop.time() < self._deadline:
+            self._set()
+        else:
+            self._over = True
+            self._task.cancel()
+
+
+class StandingStill:
+    __slots__ = ("_limit", "_outermost")
+
+    def __init__(self, limit: TimeLimit):
+        self._limit = limit
+
+    def __enter__(self) -> None:
+        self._outermost = self._limit._still_since is None
+        if self._outermost:
+            self._limit._still_since = self._limit._loop.time()
+
+    def __exit__(self, *_: object) -> None:
+        limit = self._limit
+        if not self._outermost:
+            return
+        limit._deadline += limit._loop.time() - limit._still_since
+        limit._still_since = None
+        if limit._timer.when() <= limit._loop.time():  # it has rung, or is about to
+            limit._set()
