@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from builder import access
@@ -12,6 +13,8 @@ from runtime.states import WaitKind, WaitState
 
 PER_PAGE = 50
 SCHEDULES = 12
+OVERDUE = timedelta(minutes=1)
+"""A worker ends a wait within seconds: what is later than this is a sign that none does."""
 WORDS = {
     WaitKind.APPROVAL: "Approval", WaitKind.TIMER: "Delay", WaitKind.RETRY: "Next attempt", WaitKind.CALLBACK: "Callback",
     WaitKind.PERSON: "A person's word", WaitKind.CHILD: "Another run",
@@ -42,6 +45,8 @@ def _row(wait: Wait, run: Run, people: list[str], now: Any) -> dict[str, Any]:
         "word": WORDS.get(wait.kind, wait.kind),
         "whom": ", ".join(people[:2]) + (f" and {len(people) - 2} more" if len(people) > 2 else ""),
         "late": wait.due_at is not None and wait.due_at <= now,
+        "overdue": wait.due_at is not None and wait.due_at <= now - OVERDUE,
+        "timed": wait.due_at is not None and wait.kind in (WaitKind.TIMER, WaitKind.APPROVAL, WaitKind.CALLBACK),
     }
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from builder import operations, waitboard
 from builder.live import digest
+from builder.views.runs.acts import LONGER
 from runtime import acts, jobs, pausing
 from runtime.jsonvalues import storable_text
 
@@ -95,7 +96,7 @@ def waits_page(request: HttpRequest) -> HttpResponse:
     kinds = [{"label": "All", "url": address, "on": not kind}]
     kinds += [{"label": word, "url": f"{address}?kind={name}", "on": kind == name} for name, word in waitboard.WORDS.items()]
     older_url = f"{address}?{urlencode({'kind': kind, 'before': older})}" if older else ""
-    context = {"rows": rows, "kinds": kinds, "older_url": older_url, "section": "operations"}
+    context = {"rows": rows, "kinds": kinds, "older_url": older_url, "section": "operations", "here": request.get_full_path(), "longer": LONGER}
     return render(request, "operations/waits.html", context)
 
 

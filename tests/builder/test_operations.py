@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from builder import operations
-from runtime.models import AuditEntry, Dispatch, Job, OutboxMessage, Pause, Run, Trigger, Worker
+from runtime.models import AuditEntry, Dispatch, Job, OutboxMessage, Pause, Run, Trigger, Wait, Worker
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -283,6 +283,23 @@ def test_the_board_of_waits_is_paged_and_by_kind(client, operator, version, monk
     assert len(second.context["rows"]) == 2 and not second.context["older_url"]
     assert len(client.get("/operations/waits/?kind=approval").context["rows"]) == 1
     assert client.get("/operations/waits/?kind=nonsense&before=x").status_code == 200
+
+
+def test_what_waits_can_be_ended_made_longer_and_handed_on_from_the_list(client, operator, version):
+    run = factories.run(version)
+    wait = factories.wait(run, "hot/yes/meanwhile/warm/two_days", "timer", 1, due=10**9)
+    late = factories.wait(run, "hot/no/later", "timer", 2, due=2)
+    approval = factories.approval(factories.wait(run, "hot/yes/meanwhile/outreach/approve_vip", "approval", 3, due=10**9))
+    page = client.get("/operations/waits/?kind=timer")
+    assert text(page).count("overdue") == 1 and [row["overdue"] for row in page.context["rows"]] == [True, False]
+    asked = client.get("/operations/waits/?kind=approval").content.decode()
+    assert f'/approvals/{approval.pk}/?next=/operations/waits/%3Fkind%3Dapproval&amp;instead=1"' in asked
+    assert "<details class=\"card pad mt-16\" open><summary>Ask somebody else" in client.get(f"/approvals/{approval.pk}/?instead=1").content.decode()
+    back = {"next": "/operations/waits/?kind=timer"}
+    longer = client.post(reverse("run_wait", args=[run.pk, wait.pk]), {**back, "act": "extend", "hours": "24"})
+    assert longer["Location"] == back["next"] and Wait.objects.get(pk=wait.pk).due_at == wait.due_at + timedelta(days=1)
+    client.post(reverse("run_wait", args=[run.pk, late.pk]), {**back, "act": "fire"})
+    assert Wait.objects.get(pk=late.pk).state == "resolved"
 
 
 def test_schedules_say_what_starts_next(client, operator, version):
