@@ -82,6 +82,8 @@ class Panel:
     safety_problems: int = 0
     shape: str = ""
     address: str = ""
+    taken: str = ""
+    """What is sent to the address: `POST with JSON`."""
     secret: str = ""
     next_times: list[str] = field(default_factory=list)
     in_words: str = ""
@@ -184,6 +186,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
         tree=tree(dataflow.request_of(board.definition, board.samples)) if trigger["type"] == "webhook" else [],
         source=board.samples.source,
         address=_address(row) if row else "",
+        taken=_taken(trigger.get("config") or {}),
         secret=_made_secret(row, trigger.get("config") or {}) if row else "",
         next_times=_next_times(kind, trigger.get("config") or {}),
         in_words=to_words(str((trigger.get("config") or {}).get("cron") or "")) if trigger["type"] == "schedule" else "",
@@ -215,6 +218,13 @@ def _address(row: Trigger) -> str:
         return ""
     except NoReverseMatch:
         return ""
+
+
+def _taken(config: dict[str, Any]) -> str:
+    """What a webhook takes; a draft may hold anything."""
+    methods = config.get("methods")
+    named = " or ".join(map(str, methods)) if isinstance(methods, list) and methods else "POST"
+    return f"{named} with {'a form' if config.get('format') == 'form' else 'JSON'}"
 
 
 def _next_times(kind: TriggerKind | None, config: dict[str, Any]) -> list[str]:

@@ -29,10 +29,11 @@ class LoopConfig(Config):
         1000, title="At most", description="The bound of a while loop: the run fails when it is reached."
     )
     concurrency: Annotated[int, Field(ge=1, le=100)] = Field(
-        1, title="At the same time", description="How many iterations may be open at once. One that waits keeps its place."
+        1, title="At the same time", description="How many items may be worked on at once. One that waits keeps its place."
     )
     collect: Expression | None = Field(
-        None, title="Collect", description="Evaluated at the end of each iteration; the loop's output lists the values."
+        None, title="Collect", description="What to keep of each time; the loop's output lists the values.",
+        examples=["steps.add.output.body.id"],
     )
 
     on_item_error: Literal["stop", "skip", "collect"] = Field(

@@ -81,7 +81,7 @@ class WebhookConfig(Config):
         examples=["body.type == 'invoice.paid'"],
     )
     methods: Annotated[list[str], Field(min_length=1), AfterValidator(_methods)] = Field(
-        default_factory=lambda: ["POST"], title="Methods", description="POST, PUT, PATCH, DELETE, GET; one a line."
+        default_factory=lambda: ["POST"], title="Methods", description="Those that are taken, one a line: POST, PUT, PATCH, DELETE, GET. POST where none is named."
     )
     allowed: Annotated[list[str], Field(max_length=100), AfterValidator(_networks)] = Field(
         default_factory=list, title="Only from", description="Network addresses of the senders, one a line, such as 192.0.2.7 or 192.0.2.0/24; from anywhere when empty.",

@@ -248,3 +248,10 @@ def test_the_drawer_names_the_field_that_is_missing(builder, flow):
     text = send(builder, flow, operation={"op": "insert", "type": "ai", "place": {"index": 0}}).content.decode()
     drawer = text.split('id="problems-list"')[1].split("</ul>")[0]
     assert "“Input” is missing: fill it in." in drawer and "This is missing" not in drawer
+
+
+def test_the_panel_of_a_webhook_says_what_its_address_takes(team, builder):
+    hook = {"id": "hook", "type": "webhook", "config": {"methods": ["PUT", "POST"], "format": "form"}}
+    flow = make_flow(team, "Hooked", definition={"format": 1, "name": "Hooked", "triggers": [hook], "steps": []})
+    publish(flow, drafts.load(flow).definition)
+    assert "Send a PUT or POST with a form here." in builder.get(reverse("flow", args=[flow.pk]) + "?step=hook").content.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -27,6 +28,18 @@ SLACK_BODY = (
     b"d2c447fce8b6703c"
 )
 SLACK_SIGNATURE = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
+# github.com/stripe/stripe-dotnet: the event and the signature that its own tests check
+STRIPE_SECRET, STRIPE_TIME = "webhook_secret", 1533204620
+STRIPE_CUSTOMER = {"id": "cus_123", "object": "customer", "created": 123456789, "email": "test@stripe.com", "livemode": False, "metadata": {}}
+STRIPE_EVENT = {
+    "id": "evt_123", "object": "event", "account": "acct_123", "api_version": "2017-05-25", "created": STRIPE_TIME,
+    "data": {"object": STRIPE_CUSTOMER}, "livemode": False, "pending_webhooks": 1,
+    "request": {"id": "req_123", "idempotency_key": "idempotency-key-123"}, "type": "customer.created",
+}  # fmt: skip
+STRIPE_SIGNATURE = (
+    f"t={STRIPE_TIME},v1=2220f87ef101a04665f11cdf770523143f875572008577fa0f20882ddb9cc3c7"
+    ",v0=63f3a72374a733066c4be69ed7f8e5ac85c22c9f0a6a612ab9a025a9e4ee7eef"
+)
 # standardwebhooks.com: the example of the libraries
 STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 STANDARD_HEADERS = {
@@ -62,6 +75,13 @@ def test_slacks_published_example():
 
 def test_the_published_example_of_standard_webhooks():
     verify("standard", [STANDARD_SECRET], STANDARD_HEADERS, STANDARD_BODY, instant(1614265330))
+
+
+def test_stripes_published_example():
+    body = json.dumps(STRIPE_EVENT, indent=2).encode() + b"\n"
+    verify("stripe", [STRIPE_SECRET], {"stripe-signature": STRIPE_SIGNATURE}, body, instant(STRIPE_TIME + 100))
+    with pytest.raises(NotSigned):
+        verify("stripe", [STRIPE_SECRET], {"stripe-signature": STRIPE_SIGNATURE}, body.replace(b"cus_123", b"cus_124"), instant(STRIPE_TIME))
 
 
 def test_stripes_scheme_passes_over_other_versions():

@@ -12,6 +12,8 @@ from ..words import word_for
 
 FEW = 4
 """Up to this many short options are shown side by side, more in a list."""
+ROOM, WIDE = 6, 54
+"""Letters that an option's own edges take, and those that the panel has."""
 
 
 class Choice(Widget):
@@ -19,7 +21,7 @@ class Choice(Widget):
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
         options = [(option, word_for(option, spec.name)) for option in spec.choices]
-        short = len(options) <= FEW and sum(len(word) for _, word in options) <= 36
+        short = len(options) <= FEW and sum(len(word) + ROOM for _, word in options) <= WIDE
         return {"options": options, "chosen": spec.default if value is None else value, "side_by_side": short}
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
