@@ -31,6 +31,11 @@ class Evaluation:
         if self.steps < 0:
             raise too_many_steps()
 
+    def lend(self, size: int) -> None:
+        """Bytes that are needed for a moment and given back."""
+        self.allocate(size)
+        self.memory += size
+
     def allocate(self, size: int) -> None:
         self.memory -= size
         if self.memory < 0:

@@ -12,6 +12,10 @@ from .errors import EvaluationError
 from .fuel import Evaluation
 
 
+PLAIN, UNICODE_CLASS, TOO_LARGE = 50, 40, 1_300
+"""Steps, by the time that each takes: of any pattern, of a class such as \\pL, of one that is refused for its size."""
+
+
 @lru_cache(maxsize=limits.CACHED_PATTERNS)
 def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
     """A closure that tells whether the pattern is found in a text.
@@ -32,6 +36,21 @@ def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
         except UnicodeEncodeError:
             raise EvaluationError("value", "The text holds half a character and cannot be searched.") from None
 
+    search.made_for = program // 16  # steps that compiling is worth
+    return search
+
+
+def pattern_charged(run: Evaluation, pattern: str) -> Callable[[Evaluation, str], bool]:
+    """As `pattern_search`, for a pattern that was not there when the expression was compiled: each may be another one, so its
+    compiling is work of the evaluation. A class of Unicode brings hundreds of ranges, and one that is too large is found to be so
+    late; neither is ever kept."""
+    run.charge(PLAIN + UNICODE_CLASS * pattern[: limits.PATTERN_LENGTH].lower().count("\\p"))
+    try:
+        search = pattern_search(pattern)
+    except EvaluationError:
+        run.charge(TOO_LARGE)
+        raise
+    run.charge(search.made_for)
     return search
 
 

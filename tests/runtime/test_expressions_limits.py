@@ -225,6 +225,9 @@ WORK = {
     "longs": [LONG[:-5] + f"{i:05d}" for i in range(20)],
     "wide": {f"key{i}": i for i in range(5_000)},
     "needle": "a" * 99 + "b",
+    "vast": "a" * 240_000,
+    "halves": "a" * 30_000 + "b" + "a" * 30_000,
+    "letters": "\\pL" * 330,
     "hay": "a" * 29_000,
     "ten": TEN,
 }
@@ -261,6 +264,12 @@ WORK = {
         "many.map(x, long.lower().size())",
         "many.map(x, long.split('b').size())",
         "many.map(x, long.lastIndexOf('b'))",
+        "[1].map(x, ('b' + vast).lastIndexOf(halves) == -1)",
+        "many.map(x, hay.lastIndexOf(needle))",
+        "many.exists(x, 'a'.matches('\\\\pL{400}' + string(x)))",
+        "many.exists(x, 'a'.matches(letters + string(x)))",
+        "many.exists(x, 'a'.matches('.{1000}' + string(x)))",
+        "many.exists(x, 'a'.matches('(?:a{0,400})' + string(x)))",
         "many.map(x, '%e'.format([1.5]))",
         "many.map(x, json('[1,2,3]'))",
         "ten.map(a, ten.map(b, ten.map(c, ten.map(d, a + b + c + d))))",
@@ -312,3 +321,13 @@ def test_a_large_body_can_be_passed_on():
 def test_ten_thousand_items_can_be_filtered():
     items = [{"id": i, "score": i % 100} for i in range(10_000)]
     assert len(compile("items.filter(i, i.score > 90)").evaluate({"items": items})) == 900
+
+
+@pytest.mark.parametrize("part", ["b" * 9, "ab" * 5, "x" * 12, "a" * 9 + "é", "abcabcabcabc"])
+def test_looking_from_the_end_finds_what_pythons_own_search_finds(part):
+    texts = ["", part, part * 3, part + "x" + part, "x" * 20 + part, "é" * 5 + part[:-1], part[1:] + part, "ab" * 40]
+    found = compile("t.lastIndexOf(p, n)")
+    for text in texts:
+        assert compile("t.lastIndexOf(p)").evaluate({"t": text, "p": part}) == text.rfind(part)
+        for last in range(0, len(text) + 1, 3):
+            assert found.evaluate({"t": text, "p": part, "n": last}) == text.rfind(part, 0, last + len(part))

@@ -7,10 +7,11 @@ from typing import Any
 
 from ..errors import EvaluationError
 from ..fuel import Evaluation, search_steps, text_size
-from ..patterns import pattern_search
+from ..patterns import pattern_charged, pattern_search
 from .registry import FUNCTIONS, function
 
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_SHORT = 8
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
@@ -47,8 +48,7 @@ def ends_with(run: Evaluation, text: str, suffix: str) -> bool:
 @function("text.matches", str, str)
 def matches(run: Evaluation, text: str, pattern: str) -> bool:
     """RE2 syntax; true when the pattern is found anywhere in the text."""
-    run.charge(50)  # about what compiling costs
-    return pattern_search(pattern)(run, text)
+    return pattern_charged(run, pattern)(run, text)
 
 
 def _bind(name: str, bind: Callable[[str], Callable[[Evaluation, str], Any]]) -> None:
@@ -81,7 +81,14 @@ def last_index_of(run: Evaluation, text: str, part: str, last: int | None = None
         last = len(text)
     _check_index(text, last)
     run.charge(search_steps(text, part))
-    return text.rfind(part, 0, last + len(part))
+    if len(part) <= _SHORT:
+        return text.rfind(part, 0, last + len(part))
+    # CPython looks from the end in time that grows with the product of both lengths; from the beginning it does not.
+    run.charge(len(text) // 64)
+    run.lend(2 * text_size(text) + text_size(part))
+    backwards = text[: last + len(part)][::-1]
+    place = backwards.find(part[::-1])
+    return place if place < 0 else len(backwards) - place - len(part)
 
 
 @function("text.substring", str, int)
