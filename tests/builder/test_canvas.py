@@ -252,6 +252,6 @@ def test_the_drawer_names_the_field_that_is_missing(builder, flow):
 
 def test_the_panel_of_a_webhook_says_what_its_address_takes(team, builder):
     hook = {"id": "hook", "type": "webhook", "config": {"methods": ["PUT", "POST"], "format": "form"}}
-    flow = make_flow(team, "Hooked", definition={"format": 1, "name": "Hooked", "triggers": [hook], "steps": []})
+    flow = make_flow(team, "Hooked", user=None, definition={"format": 1, "name": "Hooked", "triggers": [hook], "steps": []})
     publish(flow, drafts.load(flow).definition)
     assert "Send a PUT or POST with a form here." in builder.get(reverse("flow", args=[flow.pk]) + "?step=hook").content.decode()
