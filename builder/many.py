@@ -20,6 +20,16 @@ select workflow_id, coalesce(error ->> 'step', ''), max(version_id), count(*) fr
 where id = any(%(runs)s) and state = 'failed' group by 1, 2 order by 4 desc, 1, 2
 """
 
+# Calls of the runs that were answered, may have happened or are under way, and mails, by flow and step: how many runs made them.
+MADE = """
+select r.workflow_id, made.step, max(r.version_id), count(distinct made.run_id) from (
+    select run_id, regexp_replace(regexp_replace(path, '^.*/', ''), '\\[.*$', '') as step from attempt
+    where run_id = any(%(runs)s) and operation <> 'check' and (outcome is null or outcome = 'unknown' or outcome = 'answered' and error is null)
+    union all select run_id, regexp_replace(path, '^.*/', '') from outbox where run_id = any(%(runs)s) and kind = 'email'
+) made join run r on r.id = made.run_id group by 1, 2 order by 4 desc, 1, 2
+"""
+LOOKED_AT = 2_000
+"""So many of the runs tell what starting them again would do once more."""
 NEWER = Q(workflow__deleted_at=None, workflow__live_version__number__gt=F("version__number"))
 
 
@@ -44,6 +54,8 @@ class Told:
     beside: int = 0
     rows: list[Row] = field(default_factory=list)
     more: int = 0
+    repeats: list[Row] = field(default_factory=list)
+    """What happens outside once more, as far as the latest of them tell."""
     newer: int = 0
     """Of those that start again, how many have a live version that is newer than their own."""
 
@@ -54,13 +66,21 @@ def told(act: str, runs: list[int]) -> Told:
     left = reruns.to_requeue(runs) if act == "requeue" else runs
     found = rows(left)
     number = sum(row.number for row in found)
-    newer = Run.objects.filter(NEWER, pk__in=runs).count() if act == "rerun" else 0
-    return Told(act, number, len(runs) - len(left), len(left) - number, found[:LISTED], max(0, len(found) - LISTED), newer)
+    told = Told(act, number, len(runs) - len(left), len(left) - number, found[:LISTED], max(0, len(found) - LISTED))
+    if act == "rerun":
+        told.repeats = _steps(MADE, runs[-LOOKED_AT:])[:LISTED]
+        told.newer = Run.objects.filter(NEWER, pk__in=runs).count()
+    return told
 
 
 def _failed(runs: list[int]) -> list[Row]:
+    return _steps(FAILED, runs)
+
+
+def _steps(statement: str, runs: list[int]) -> list[Row]:
+    """Of a statement that gives (flow, step, newest version, number of runs)."""
     with connection.cursor() as cursor:
-        cursor.execute(FAILED, {"runs": runs})
+        cursor.execute(statement, {"runs": runs})
         found = cursor.fetchall()
     flows = Workflow.objects.in_bulk([flow for flow, *_ in found])
     versions = Version.objects.in_bulk([version for _, _, version, _ in found])

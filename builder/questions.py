@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Lower
 
 from builder import access
 from builder.editing.places import name_at
@@ -167,6 +168,13 @@ def name_of(recipient: Recipient) -> str:
         return display_name(recipient.user)
     found = get_user_model().objects.filter(email__iexact=recipient.address, is_active=True).first()
     return found.get_full_name() if found and found.get_full_name() else recipient.address
+
+
+def left(addresses: Iterable[str]) -> set[str]:
+    """Those of these addresses, in lower case, that have accounts of which none is active any more."""
+    given = {address.lower() for address in addresses}
+    accounts = get_user_model().objects.annotate(of=Lower("email")).filter(of__in=given).values_list("of", "is_active")
+    return {of for of, _ in accounts} - {of for of, active in accounts if active}
 
 
 def _open() -> QuerySet[Approval]:

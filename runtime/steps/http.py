@@ -36,6 +36,8 @@ KEPT_HEAD = 256 * 1024
 """How much of an answer is kept that is too large, where the call has changed something."""
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+NOT_LET_IN = (401, 403)
+"""What a secret that is no longer good is answered with, as a rule."""
 KEPT_HEADERS = ("content-type", "location", "etag", "last-modified", "link", "retry-after")
 
 
@@ -274,7 +276,8 @@ def _told(ctx: Context, answer: net.Answer) -> Done:
         outcome, retry, wait = calls.judge(answer.status, answer.headers)
         response["body"] = calls.shown(_text(answer))
         message = _failure(answer, ctx.config["method"])
-        raise StepError(message, outcome=outcome, retry=retry, retry_after=wait, response=response)
+        field = "connection" if answer.status in NOT_LET_IN and ctx.config["connection"] else None
+        raise StepError(message, field=field, outcome=outcome, retry=retry, retry_after=wait, response=response)
     if answer.cut:
         words = f"The answer is larger than {_largest(ctx.config):g} MiB; of it the first {KEPT_HEAD:,} bytes were kept. {_remedy(ctx.config)}"
         ctx.log(words, level="warning")

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from builder.teams import DEFAULT_TEAM
-from runtime.models import Decision, LogLine, OutboxMessage, Team, Wait
+from runtime.models import Decision, LogLine, OutboxMessage, Run, Team, Wait
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -316,6 +316,18 @@ def test_one_answer_to_several_questions_leaves_those_that_ask_for_more(client, 
     assert [one.approval_id for one in Decision.objects.all()] == [wait.pk]
     assert "How much discount?" in text(client.get(reverse("approvals"), {"q": "DISCOUNT"}))
     assert "No question fits" in text(client.get(reverse("approvals"), {"q": "holiday"}))
+
+
+def test_an_operator_answers_several_of_the_teams_questions_and_none_of_others(client, wait):
+    factories.approval(wait)
+    theirs = factories.version(of=factories.team("Finance"))
+    hidden = factories.wait(factories.run(theirs), APPROVE, "approval", 5, due=FAR)
+    factories.approval(hidden)
+    client.force_login(factories.user("operator", name="ines"))
+    shown = client.get(reverse("approvals"), {"all": "1"})
+    assert [row["approval"].pk for row in shown.context["rows"]] == [wait.pk] and [f.pk for f in shown.context["flows"]] == [Run.objects.get(pk=wait.run_id).workflow_id]
+    answer = client.post(reverse("approvals_decide"), {"approval": [wait.pk, hidden.pk], "answer": "approve"}, follow=True)
+    assert "Approved 1 of 2." in text(answer) and [one.approval_id for one in Decision.objects.all()] == [wait.pk]
 
 
 def test_pages_of_answered_questions_say_the_zone(client, wait):

@@ -86,6 +86,14 @@ def test_what_would_be_done_to_many_is_told_and_not_done(client, operator, versi
     assert "<b>3 runs</b>" in cancel and "2 are in another state" in cancel
     assert all(word in cancel for word in ("Waiting", "Running", "Needs attention"))
     assert "<b>5 runs</b>" in told("rerun") and "v7 · 5 runs" in told("rerun")
+    assert "Happened before" not in told("rerun")
+    deal = "hot/yes/meanwhile/outreach/deal"
+    factories.attempt(runs[3], deal, 1, 4, 5, "refused", error="503")
+    factories.attempt(runs[3], deal, 2, 5, 6)
+    factories.attempt(runs[4], deal, 1, 4, None, "unknown")
+    factories.mail(runs[4], path="hot/yes/meanwhile/outreach/intro")
+    again = told("rerun").split("Happened before, and happens once more")[1]
+    assert "Create deal in CRM" in again and "2 runs" in again and "1 run<" in again
     assert client.post(reverse("runs_told"), {"act": "export_csv"}).status_code == 400
     assert Run.objects.filter(state="failed").count() == 3 and Run.objects.count() == 6
 

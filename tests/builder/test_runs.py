@@ -502,3 +502,31 @@ def test_a_filter_survives_in_its_addresses():
     chosen = Filter.of({"state": "failed", "flow": "3", "q": "halden", "tests": "1", "before": "77"})
     assert chosen.query() == "state=failed&flow=3&q=halden&tests=1"
     assert Filter.of({"state": "x", "flow": "-1", "before": "9" * 40}) == Filter()
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "request_kept", "remedy", "link"),
+    [
+        ({"message": "crm answered 401.", "field": "connection"}, "answered", {"connection": "CRM"}, "Put the connection “CRM” right under Connections, then requeue the run", 'href="/connections/"'),
+        ({"message": "No connection: refused."}, "not_sent", {"url": "http://x"}, "If the address is wrong, change the flow, publish it and re-run on the live version", "The step in the flow"),
+        ({"message": "crm answered 422."}, "answered", {"url": "http://x"}, "If what is sent is wrong, change the flow, publish it", "The step in the flow"),
+    ],
+)  # fmt: skip
+def test_a_failed_step_says_what_to_do_about_it(client, operator, version, error, outcome, request_kept, remedy, link):
+    run = factories.run(version, state="failed", error=error | {"path": DEAL, "step": "deal"})
+    factories.attempt(run, DEAL, 1, 4, 5, outcome, error=error["message"], request=request_kept)
+    factories.attempt(run, DEAL, 2, 5, 6, outcome, error=error["message"], request=request_kept)
+    factories.result(run, DEAL, 4, 6, "failed", error=error)
+    asked = client.get(f"/runs/{run.pk}/").content.decode().split('aria-label="Why it failed"')[1].split("</section>")[0]
+    assert remedy in asked and link in asked
+
+
+def test_who_has_left_is_told_and_can_be_replaced(client, operator, version):
+    factories.user("operator", name="dana", email="Dana@example.com", is_active=False)
+    factories.user("operator", name="marcus", email="marcus@example.com")
+    run = factories.run(version)
+    wait = factories.wait(run, "hot/yes/meanwhile/outreach/approve_vip", "approval", 5, due=10**6)
+    factories.approval(wait)
+    page = client.get(f"/runs/{run.pk}/?step={wait.path}").content.decode()
+    assert page.count("Has no active account any more.") == 1 and f'/approvals/{wait.pk}/?instead=1' in page
+    assert '<details class="card pad mt-16" open><summary>Ask somebody else' in client.get(f"/approvals/{wait.pk}/?instead=1").content.decode()

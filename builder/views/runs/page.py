@@ -15,6 +15,7 @@ from builder import access, reruns
 from builder.drawing import drawing
 from builder.live import digest
 from builder.questions import recipient_for
+from builder.remedies import in_flow
 from builder.runcanvas import laid_over
 from builder.runlines import busy, lines, tick_word
 from builder.runlist import queue_words
@@ -32,7 +33,7 @@ from runtime.states import UNFINISHED, WaitKind, WaitState
 from runtime.triggers import trigger_kinds
 
 from .asked import Asked
-from .panel import in_flow, panel
+from .panel import panel
 
 PARTS = (("head", "runs/_head.html"), ("steps", "runs/_steps.html"), ("panel", "runs/_panel.html"))
 # How long its calls took and what is known of them, bounded: beyond 20,000 calls the figure is a floor.

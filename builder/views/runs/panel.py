@@ -14,7 +14,8 @@ from builder import uncertain
 from builder.again import where
 from builder.changewords import field_title
 from builder.models import Draft
-from builder.questions import missing
+from builder.questions import left, missing
+from builder.remedies import in_flow, remedy
 from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.approvals import approved
@@ -199,8 +200,10 @@ def _approval(wait: Any) -> dict[str, Any] | None:
         mail.recipient.lower(): mail
         for mail in OutboxMessage.objects.filter(run_id=wait.run_id, path=wait.path, take=wait.take, kind="approval")
     }
+    gone = left(recipient.address for recipient in approval.recipients.all())
     people = [
-        {"recipient": recipient, "decision": decisions.get(recipient.pk), "mail": mails.get(recipient.address.lower())}
+        {"recipient": recipient, "decision": decisions.get(recipient.pk), "mail": mails.get(recipient.address.lower()),
+         "left": recipient.address.lower() in gone}
         for recipient in sorted(approval.recipients.all(), key=lambda recipient: (recipient.standby, recipient.stage, recipient.pk))
     ]
     return {
@@ -327,33 +330,3 @@ def _tabs(shown: dict[str, Any], node: Node, chosen: str) -> list[dict[str, Any]
     if not shown["whole_run"]:
         tabs.insert(2, {"id": "attempts", "label": "Attempts", "count": tries, "selected": chosen == "attempts"})
     return tabs
-
-
-def in_flow(error: dict[str, Any] | None, place: Place) -> bool:
-    """Whether the cause stands in a field of the step, so that the run's own version can only fail again."""
-    field = str((error or {}).get("field") or "")
-    return bool(field) and field != "connection" and not _gave_up(error, place)
-
-
-def _gave_up(error: dict[str, Any], place: Place) -> bool:
-    """Whether the outside was called and did not answer."""
-    last = place.attempts[-1] if place.attempts else None
-    never_left = last is not None and last.outcome == AttemptOutcome.NOT_SENT and len(place.attempts) == 1
-    return last is not None and last.outcome != AttemptOutcome.ANSWERED and not (never_left and bool(error.get("field")))
-
-
-def remedy(error: dict[str, Any], place: Place) -> str:
-    """What to do about it, in one or two sentences."""
-    if _gave_up(error, place):
-        tries = f"after {len(place.attempts)} attempts" if len(place.attempts) > 1 else "at the first attempt"
-        return f"It gave up {tries}. When the other system is well again, requeue the run: it goes on at this step."
-    if error.get("field") == "connection":
-        return "Put the connection right under Connections, then requeue the run: it goes on at this step."
-    if in_flow(error, place):
-        return (
-            "This run stays on its version: publish the change and start again with the same input, or requeue when the "
-            "cause lies outside."
-        )
-    if place.attempts:
-        return "See what the other system answered under Attempts. Requeue the run when the cause is gone."
-    return "Requeue the run when the cause is gone: it goes on at this step, and finished steps do not run again."
