@@ -61,12 +61,33 @@ def test_many_runs_start_again(desk, live_server):
     desk.goto(f"{live_server.url}/runs/?state=succeeded")
     desk.get_by_label(f"Select run {ended[0].pk:,}").check()
     desk.get_by_label("Select all on this page").check()
+    live = factories.version_after(version)
     desk.get_by_role("button", name="Re-run 3").click()
+    expect(desk.get_by_text("3 runs start again from the top.")).to_be_visible()
+    expect(desk.get_by_label("Each on the one that is live now")).to_be_checked()
+    assert barriers(desk) == []
     desk.locator("dialog[open] [data-yes]").click()
     expect(desk.get_by_text("0 of 3 runs")).to_be_visible()
     jobs.work_off(lambda: False)
     expect(desk.get_by_text("3 of 3 runs")).to_be_visible()
-    assert set(Run.objects.filter(state="open").values_list("rerun_of_id", flat=True)) == {run.pk for run in ended}
+    started = Run.objects.filter(state="open")
+    assert {run.rerun_of_id for run in started} == {run.pk for run in ended} and {run.version for run in started} == {live}
+
+
+def test_a_requeue_of_many_says_of_how_many_and_where_and_leaves_out_what_was_started_again(desk, live_server, complaints):
+    version, error = factories.version(CALLED), {"path": "price", "step": "price", "message": "no"}
+    failed = [factories.run(version, state="failed", title=f"T{n}", error=error) for n in range(3)]
+    factories.run(version, state="succeeded", rerun_of=failed[0])
+    desk.goto(f"{live_server.url}/runs/?state=failed")
+    desk.get_by_label(f"Select run {failed[0].pk:,}").check()
+    desk.get_by_label("Select all on this page").check()
+    desk.get_by_role("button", name="Requeue 3").click()
+    expect(desk.locator("dialog[open] [data-yes]")).to_have_text("Requeue 2")
+    expect(desk.get_by_text("2 runs go on where they failed. 1 is left out")).to_be_visible()
+    expect(desk.get_by_text("Orders · 2 runs")).to_be_visible()
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.get_by_text("Requeued 2 runs. 1 was left out, since it was started again.")).to_be_visible()
+    assert set(Run.objects.filter(state="open").values_list("pk", flat=True)) == {run.pk for run in failed[1:]}
 
 
 def test_a_step_is_run_alone_from_its_menu(desk, live_server, complaints):

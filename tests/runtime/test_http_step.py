@@ -241,6 +241,13 @@ def test_a_credential_is_sent_to_its_host_and_named_in_the_attempt(crm):
     assert ctx.attempts[0][1]["connection"] == "crm" and "s3cret" not in json.dumps(ctx.attempts)
 
 
+def test_who_is_not_let_in_is_sent_to_the_connection_and_nowhere_without_one(crm):
+    crm.control(require="Bearer another-token")
+    given = {"url": f"{crm.url}/me", "connection": "crm"}
+    assert failing(given, connections={"crm": bearer("crm", "127.0.0.1")}).field == "connection"
+    assert failing({"url": f"{crm.url}/me"}).field is None
+
+
 @pytest.mark.parametrize("hosts", [(), ("crm.example",), ("127.0.0.1:1",), ("*.0.0.1.example",), ("127.0.0.10",)])
 def test_a_credential_is_sent_nowhere_else(crm, hosts):
     failed = failing({"url": f"{crm.url}/me", "connection": "crm"}, connections={"crm": bearer("crm", *hosts)})
