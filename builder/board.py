@@ -18,7 +18,7 @@ from .drawing import Drawing, drawing
 from .editing.places import label_of
 from .editing.triggers import trigger_label
 from .fixes import with_fix
-from .missing import missing_connections
+from .missing import doubts, missing_connections
 from .models import Draft
 from .samples import samples_of
 
@@ -143,4 +143,5 @@ def problems_of(
     """Structure first, then references, circles and connections, each in the order of the page; blocking ones before
     warnings."""
     found = [*check(definition), *dataflow.problems(definition, samples), *circles, *missing_connections(definition, connections)]
+    found += doubts(definition)
     return [with_fix(problem, definition, samples) for problem in sorted(found, key=lambda problem: problem.warning)]

@@ -1,4 +1,5 @@
-"""Connections that a definition names and its team does not have, as happens to flows from elsewhere. Pure."""
+"""What can be saved and is going to fail: connections that the team does not have, as happens to flows from elsewhere, and what
+steps say of their settings. Pure."""
 
 from __future__ import annotations
 
@@ -21,6 +22,14 @@ def missing_connections(definition: dict[str, Any], known: Collection[str]) -> I
             if name not in known:
                 words = f"This team has no connection “{name}”. Choose another one, or make it under Connections."
                 yield Problem(owner["id"], field, words, warning=True)
+
+
+def doubts(definition: dict[str, Any]) -> Iterator[Problem]:
+    """Warnings: what the steps themselves say of their settings."""
+    for step in walk(definition.get("steps") or []):
+        if (kind := step_types().get(step["type"])) and not step.get("off"):
+            for field, words in kind.doubts(step.get("config") or {}):
+                yield Problem(step["id"], f"config.{field}", words, warning=True)
 
 
 def _owners(definition: dict[str, Any]) -> Iterator[tuple[dict[str, Any], type[BaseModel]]]:

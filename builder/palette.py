@@ -28,7 +28,7 @@ KINDS = {
     "integer": "whole number", "number": "number", "boolean": "yes or no", "choice": "choice", "duration": "duration, such as 2h",
     "expression": "expression", "json": "any value, may hold {{ }}", "values": "values, may hold {{ }}", "pairs": "names and values",
     "addresses": "list, may hold {{ }}", "strings": "list", "connection": "connection", "schema": "fields of the result",
-    "labels": "labels", "examples": "inputs and answers", "form_fields": "form fields", "flow": "flow", "expressions": "expressions",
+    "labels": "labels", "examples": "inputs and answers", "form_fields": "form fields", "flow": "flow", "zone": "time zone", "expressions": "expressions",
 }  # fmt: skip
 
 

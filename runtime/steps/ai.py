@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -118,6 +118,11 @@ class Ai(StepType):
         elif task == "extract":
             what = list((config.get("schema") or {}).get("properties") or {})
         return " · ".join(filter(None, [DO.get(task, "AI"), ", ".join(what[:3])]))
+
+    def doubts(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        task = config.get("task", "extract")
+        if task in ("extract", "generate") and not config.get("connection"):
+            yield "connection", f"The built-in model cannot {task}. Choose an AI provider, or make a connection to one under Connections."
 
     async def run(self, ctx: Context) -> Outcome:
         if not str(ctx.config["prompt"]).strip():

@@ -6,7 +6,7 @@ A step type sees no ORM and no SQL. Everything it makes durable passes through i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -256,6 +256,10 @@ class StepType(ABC):
     def interrupted(self, config: Mapping[str, Any]) -> str:
         """The default of `on_interrupted`: `repeat` or `ask`."""
         return "repeat"
+
+    def doubts(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """(field, words) of what can be saved and is going to fail, from the raw config, which may be incomplete."""
+        yield from ()
 
     @abstractmethod
     async def run(self, ctx: Context) -> Outcome:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 from pydantic.fields import FieldInfo
 
 from ..durations import parse_duration
@@ -58,6 +59,14 @@ def _length(text: str) -> str:
     return text
 
 
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"“{name[:60]}” is not a time zone. Use a name such as Europe/Berlin.") from None
+    return name
+
+
 Expression = Annotated[str, Widget("expression"), AfterValidator(_expression)]
 Text = Annotated[str, Widget("text"), AfterValidator(_template)]
 LongText = Annotated[str, Widget("long_text"), AfterValidator(_template)]
@@ -67,6 +76,7 @@ Addresses = Annotated[list[Text], Widget("addresses")]
 Duration = Annotated[str, Widget("duration"), AfterValidator(_duration)]
 Length = Annotated[str, Widget("duration"), AfterValidator(_length)]
 """A duration that no run works out: it is read when the version is made ready."""
+Zone = Annotated[str, Field(max_length=64), Widget("zone"), AfterValidator(_zone)]
 ConnectionName = Annotated[str, Widget("connection")]
 JsonSchema = Annotated[dict[str, Any], Widget("schema")]
 Labels = Annotated[dict[str, str], Widget("labels")]

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field
 
 from ..steps.base import Config
+from ..steps.fields import Zone
 from .base import TriggerKind
 from .inwords import to_words
 
@@ -41,23 +42,13 @@ def _cron(text: str) -> str:
     return text
 
 
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"“{name[:60]}” is not a time zone. Use a name such as Europe/Berlin.") from None
-    return name
-
-
 class ScheduleConfig(Config):
     cron: Annotated[str, Field(max_length=200), AfterValidator(_cron)] = Field(
         title="When",
         description="In words, such as “every weekday at 8:00”, or as cron: minute, hour, day of month, month, day of week.",
         examples=["0 9 * * 1-5", "*/15 * * * *"],
     )
-    zone: Annotated[str, Field(max_length=64), AfterValidator(_zone)] = Field(
-        "UTC", title="Time zone", examples=["Europe/Berlin"]
-    )
+    zone: Zone = Field("UTC", title="Time zone", examples=["Europe/Berlin"])
     overlap: Literal["allow", "skip", "queue", "cancel_old"] = Field(
         "allow", title="While the last run still goes", description="What its next time does then."
     )

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from builder import drafts
+from builder.board import Board
 from builder.flowmaking import make_flow
 from runtime.definition import find
 from runtime.models import Membership, Role, Team, Trigger
@@ -255,3 +256,10 @@ def test_the_panel_of_a_webhook_says_what_its_address_takes(team, builder):
     flow = make_flow(team, "Hooked", user=None, definition={"format": 1, "name": "Hooked", "triggers": [hook], "steps": []})
     publish(flow, drafts.load(flow).definition)
     assert "Send a PUT or POST with a form here." in builder.get(reverse("flow", args=[flow.pk]) + "?step=hook").content.decode()
+
+
+def test_a_task_that_the_built_in_model_cannot_do_is_said_before_anything_runs(team, builder):
+    ask = {"id": "ask", "type": "ai", "config": {"task": "generate", "prompt": "Write"}}
+    flow = make_flow(team, "Writes", user=None, definition={"format": 1, "name": "Writes", "steps": [ask, ask | {"id": "quote", "config": {"task": "summarise", "prompt": "x"}}]})
+    found = [(one.step, one.field, one.warning) for one in Board.of(flow).problems if "built-in" in one.message]
+    assert found == [("ask", "config.connection", True)]

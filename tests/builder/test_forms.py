@@ -172,6 +172,13 @@ def test_what_is_no_value_is_refused_in_words_with_its_row(type_, field, data, w
     assert refused.value.row == row
 
 
+def test_a_time_zone_is_chosen_among_those_that_there_are():
+    shown = show("config.zone", spec_for(KINDS["schedule"].Config, "config.zone"), "Europe/Berlin")
+    drawn = render_to_string("canvas/field.html", {"field": shown})
+    assert '<option value="UTC">' in drawn and '<option value="America/New_York">' in drawn and "posix" not in drawn
+    assert KINDS["delay"].Config.model_fields["zone"].metadata == KINDS["schedule"].Config.model_fields["zone"].metadata
+
+
 def test_a_step_is_offered_the_connections_that_fit_it():
     offer = Offer((("CRM", "bearer", ""), ("AI", "openai", ""), ("Hooks", "signing", "")))
 

@@ -27,13 +27,14 @@ from tests.runtime.support import context, run_in, run_step
 def allowed(settings):
     settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
     oauth._tokens.clear()
+    oauth._in_form.clear()
 
 
 class Server:
     """Answers by path; `seen` holds (method, path with query, headers, body)."""
 
     def __init__(self):
-        self.seen, self.tokens, self.refuse, self.lives = [], 0, set(), 3600
+        self.seen, self.tokens, self.refuse, self.lives, self.in_form = [], 0, set(), 3600, False
         self.busy: dict[str, int] = {}
         outer = self
 
@@ -69,6 +70,8 @@ class Server:
         if parts.path == "/token":
             self.tokens += 1
             wrong = headers.get("Authorization") != "Basic aG9sZGZhc3Q6czNjcmV0JTJGeA=="
+            if self.in_form:
+                wrong = parse_qs(body.decode()).get("client_secret") != ["s3cret/x"]
             return (401 if wrong else 200), {"access_token": f"token-{self.tokens}", "expires_in": self.lives}, {}
         if parts.path == "/secret":
             good = headers.get("Authorization", "") not in self.refuse and headers.get("Authorization", "").startswith("Bearer token-")
@@ -156,6 +159,15 @@ def test_a_token_is_fetched_anew_before_it_ends(server):
     for _ in range(2):
         run_step("http", {"url": server.url + "/secret", "connection": "crm"}, connections=oauth2(server))
     assert server.tokens == 2 and [path for _, path, _, _ in server.seen] == ["/token", "/secret"] * 2
+
+
+def test_a_server_that_wants_the_secret_in_the_form_is_asked_so_from_then_on(server):
+    server.in_form = True
+    for _ in range(2):
+        oauth._tokens.clear()
+        run_step("http", {"url": server.url + "/secret", "connection": "crm"}, connections=oauth2(server))
+    asked = [(headers.get("Authorization"), parse_qs(body.decode()).get("client_secret")) for _, path, headers, body in server.seen if path == "/token"]
+    assert [bool(header) for header, _ in asked] == [True, False, False] and asked[1][1] == asked[2][1] == ["s3cret/x"]
 
 
 def test_without_a_token_nothing_is_sent(server):
