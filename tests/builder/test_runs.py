@@ -528,5 +528,6 @@ def test_who_has_left_is_told_and_can_be_replaced(client, operator, version):
     wait = factories.wait(run, "hot/yes/meanwhile/outreach/approve_vip", "approval", 5, due=10**6)
     factories.approval(wait)
     page = client.get(f"/runs/{run.pk}/?step={wait.path}").content.decode()
+    assert f'href="/flows/{version.workflow_id}/versions/7/"' in page, "the version it runs on is one press away"
     assert page.count("Has no active account any more") == 1 and f'/approvals/{wait.pk}/?instead=1' in page
     assert '<details class="card pad mt-16" open><summary>Ask somebody else' in client.get(f"/approvals/{wait.pk}/?instead=1").content.decode()
