@@ -16,7 +16,6 @@ from .forms.layout import LAYOUTS
 from .forms.plain import to_text
 from .forms.safety import CHECK_SPECS, ON_ERROR
 from .forms.setup import specs_of
-from .forms.words import word_for
 from .forms.workflow import FIELDS as FLOW
 
 LONGEST = 120
@@ -79,7 +78,7 @@ def _told(change: Change, one: FieldChange) -> Told:
     model = _model(change.type)
     if name == "config" and model and (found := _spec(model, rest)):
         spec, inside = found
-        return _told_as(field_title(change.type, rest), one, word_for if spec.choices and not inside else None)
+        return _told_as(field_title(change.type, rest), one, spec.word if spec.choices and not inside else None)
     return _told_as(PLAIN.get(one.field, one.field), one)
 
 

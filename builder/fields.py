@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from runtime.steps.fields import Widget
+from runtime.steps.fields import Widget, Words
 
 TEMPLATES = {"text", "long_text", "json", "pairs", "values", "addresses", "duration"}
 """Kinds whose strings, at any depth, may hold `{{ }}`."""
@@ -39,6 +39,12 @@ class ConfigField:
     longest: int | None = None
     model: type[BaseModel] | None = None
     connections: tuple[str, ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+
+    def word(self, option: Any) -> str:
+        """What an option of a choice is called."""
+        text = str(option)
+        return dict(self.words).get(text) or (text if text.isupper() else text.replace("_", " ").capitalize())
 
 
 @cache
@@ -71,6 +77,7 @@ def _field(name: str, info: FieldInfo) -> ConfigField:
         longest=next((item.max_length for item in metadata if isinstance(item, MaxLen)), None),
         model=inner,
         connections=next((item.connections for item in metadata if isinstance(item, Widget)), ()),
+        words=next((tuple(item.of.items()) for item in metadata if isinstance(item, Words)), ()),
     )
 
 

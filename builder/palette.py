@@ -21,7 +21,6 @@ from .editing.kinds import new_step
 from .fields import ConfigField
 from .forms.plain import to_text
 from .forms.setup import specs_of
-from .forms.words import word_for
 
 KINDS = {
     "text": "text, may hold {{ }}", "long_text": "text, may hold {{ }}", "string": "text", "prose": "text",
@@ -135,9 +134,8 @@ def _least(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _setting(name: str, spec: ConfigField) -> Setting:
-    short = name.rpartition(".")[2]
     usual = "" if spec.default in (None, "", [], {}) or isinstance(spec.default, BaseModel) else to_text(spec.default)
     if spec.kind == "choice":
-        usual = word_for(spec.default, short) if spec.default is not None else ""
-    choices = tuple((str(one), word_for(one, short)) for one in spec.choices)
+        usual = spec.word(spec.default) if spec.default is not None else ""
+    choices = tuple((str(one), spec.word(one)) for one in spec.choices)
     return Setting(name, spec.title, KINDS.get(spec.kind, spec.kind), spec.description, spec.required, usual, choices)

@@ -50,6 +50,7 @@ FIELDS = {
     "limits.more": ConfigField(
         "limits.more", "choice", "What is more",
         "What is dropped is told to the caller, and is among the runs as cancelled.", default="queue", choices=("queue", "drop"),
+        words=(("queue", "Waits its turn"), ("drop", "Is dropped")),
     ),
     "limits.waiting_holds": ConfigField(
         "limits.waiting_holds", "boolean", "Runs that wait keep their slot",

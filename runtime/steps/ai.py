@@ -31,7 +31,7 @@ from ..masking import MASK, excerpt
 from ..states import AttemptOutcome
 from . import calls
 from .base import Config, Connection, Context, Done, Outcome, StepError, StepType
-from .fields import JsonSchema, Labels, LongText, Text, Widget
+from .fields import JsonSchema, Labels, LongText, Text, Widget, Words
 
 SYSTEM = {
     "extract": "Take the values that are asked for from the input.",
@@ -83,7 +83,7 @@ class AiConfig(Config):
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, title="Temperature")
     max_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, title="Longest answer, in tokens")
-    log: Literal["full", "masked"] = Field(
+    log: Annotated[Literal["full", "masked"], Words({"full": "Kept"})] = Field(
         "full", title="Input and answer in the log",
         description="Masked, the run's page tells model, tokens and cost only. The step's output stays, for the steps that read it.",
     )  # fmt: skip

@@ -27,7 +27,7 @@ from ..states import RunState, WaitKind
 from ..triggers.manual import FormField
 from .base import Config, Context, Done, Outcome, Park, Person, Question, StepError, StepType, Stop
 from .email import LONGEST_SUBJECT
-from .fields import Addresses, Duration, LongText, Pairs, Text, Widget
+from .fields import Addresses, Duration, LongText, Pairs, Text, Widget, Words
 
 MOST_APPROVERS = 50
 
@@ -55,9 +55,15 @@ class ApprovalConfig(Config):
         description="One a line: an address, @account, or team:name. Each gets a link of their own.",
         examples=[["dana@example.com"]],
     )
-    policy: Literal["any", "all", "count", "ordered"] = Field("any", title="Who has to answer")
+    policy: Annotated[
+        Literal["any", "all", "count", "ordered"],
+        Words({"any": "Any one of them", "all": "Everybody", "count": "As many as I say", "ordered": "One line after the other"}),
+    ] = Field("any", title="Who has to answer")
     needed: Annotated[int, Field(ge=1, le=MOST_APPROVERS)] = Field(2, title="How many have to approve")
-    rejection: Literal["at_once", "outvoted"] = Field(
+    rejection: Annotated[
+        Literal["at_once", "outvoted"],
+        Words({"at_once": "Ends it at once", "outvoted": "Only if too few are left"}),
+    ] = Field(
         "at_once", title="One rejection", description="Ends it at once, or only when too few are left who could approve."
     )
     expires: Duration = Field("7d", title="Answer within")
@@ -68,10 +74,16 @@ class ApprovalConfig(Config):
         default_factory=list, title="Ask for", description="Fields to fill in when approving."
     )
     effects: Effects = Field(default_factory=Effects, title="What each answer causes")
-    on_rejected: Literal["stop", "fail", "go_on"] = Field(
+    on_rejected: Annotated[
+        Literal["stop", "fail", "go_on"],
+        Words({"stop": "End the run", "fail": "Fail the step"}),
+    ] = Field(
         "stop", title="When rejected", description="To go on is for a condition that asks for the decision."
     )
-    on_expired: Literal["reject", "fail", "go_on"] = Field("reject", title="When nobody answers in time")
+    on_expired: Annotated[
+        Literal["reject", "fail", "go_on"],
+        Words({"reject": "Count as rejected", "fail": "Fail the step"}),
+    ] = Field("reject", title="When nobody answers in time")
     remind: Duration | None = Field(
         None, title="Remind every", description="A mail to those who have not answered, again and again.", examples=["1d"]
     )

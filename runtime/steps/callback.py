@@ -19,7 +19,7 @@ from ..ai.answers import check_schema, misfit
 from ..durations import parse_duration
 from ..states import WaitKind
 from .base import Config, Context, Done, Outcome, Park, StepError, StepType
-from .fields import Duration, JsonSchema, Text
+from .fields import Duration, JsonSchema, Text, Words
 
 LONGEST_KEY = 255
 
@@ -32,7 +32,7 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 class CallbackConfig(Config):
     expires: Duration = Field("7d", title="Wait at most")
-    on_expired: Literal["fail", "go_on"] = Field(
+    on_expired: Annotated[Literal["fail", "go_on"], Words({"fail": "Fail the step"})] = Field(
         "fail", title="When nobody calls in time", description="Failing leads to its error lane, if it has one. Going on gives null."
     )
     schema_: Annotated[JsonSchema, AfterValidator(_schema)] = Field(

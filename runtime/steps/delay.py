@@ -18,7 +18,7 @@ from ..durations import parse_duration
 from ..states import WaitKind
 from ..workdays import NoWorkday, after_workdays, check_calendar, is_workday
 from .base import Config, Context, Done, Outcome, Park, StepError, StepType
-from .fields import Duration, Text, Zone
+from .fields import Duration, Text, Words, Zone
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 KINDS = ("for_", "until", "at", "business_days")
@@ -52,7 +52,10 @@ class DelayConfig(Config):
     at: Annotated[Text, AfterValidator(_said), AfterValidator(_time_of_day)] | None = Field(
         None, title="Until", description="The next time that clocks show this.", examples=["09:00"]
     )
-    days: Literal[("every", "workdays", *WEEKDAYS)] = Field("every", title="On")
+    days: Annotated[
+        Literal[("every", "workdays", *WEEKDAYS)],
+        Words({"every": "Every day", "workdays": "Work days"}),
+    ] = Field("every", title="On")
     business_days: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         None, title="Business days", description="From now on; today does not count."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,6 +20,13 @@ class Widget:
 
     kind: str
     connections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the options of a choice are called on screen. One that is not named is called as it is written: `at_once`, “At once”."""
+
+    of: Mapping[str, str]
 
 
 def _expression(source: str) -> str:

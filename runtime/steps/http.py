@@ -28,7 +28,7 @@ from ..masking import excerpt
 from ..net.headers import check_header
 from . import calls
 from .base import Config, Connection, Context, Done, File, Outcome, StepError, StepType
-from .fields import Expression, Json, LongText, Pairs, Text, Widget
+from .fields import Expression, Json, LongText, Pairs, Text, Widget, Words
 from .http_bodies import content, filename, files_of, plain, told
 from .http_pages import items_of, next_page
 
@@ -94,11 +94,14 @@ class HttpConfig(Config):
     form: Pairs = Field(
         default_factory=dict, title="Form", description="Fields of a form. A list sends a field several times."
     )
-    form_as: Literal["urlencoded", "multipart"] = Field(
+    form_as: Annotated[Literal["urlencoded", "multipart"], Words({"urlencoded": "URL-encoded"})] = Field(
         "urlencoded", title="Send the form as", description="A multipart form takes files: {filename, content, type, base64}."
     )
     body: LongText = Field("", title="Text body", description="Sent as it is; say its Content-Type among the headers.")
-    response: Literal["auto", "json", "text", "file"] = Field(
+    response: Annotated[
+        Literal["auto", "json", "text", "file"],
+        Words({"auto": "JSON or text", "json": "JSON"}),
+    ] = Field(
         "auto", title="Read the answer as",
         description="Auto is JSON or text, whichever the answer says that it is. A file is kept apart, for later steps and to download.",
     )  # fmt: skip
@@ -109,7 +112,10 @@ class HttpConfig(Config):
         None, title="And only if", description="It sees response.status, response.headers and response.body.",
         examples=["response.body.ok == true"],
     )  # fmt: skip
-    pages: Literal["none", "next_link", "cursor", "page", "offset"] = Field(
+    pages: Annotated[
+        Literal["none", "next_link", "cursor", "page", "offset"],
+        Words({"none": "No", "next_link": "By a next link", "cursor": "By a cursor", "page": "By page number", "offset": "By offset"}),
+    ] = Field(
         "none", title="Follow pages",
         description="Call page after page; the output's items are those of all pages. Only with GET. Each page is an attempt with its own retries.",
     )  # fmt: skip

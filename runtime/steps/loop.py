@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from .base import Config, Context, Outcome, StepType
-from .fields import Expression
+from .fields import Expression, Words
 
 MOST_ITERATIONS = 100_000
 
@@ -36,7 +36,10 @@ class LoopConfig(Config):
         examples=["steps.add.output.body.id"],
     )
 
-    on_item_error: Literal["stop", "skip", "collect"] = Field(
+    on_item_error: Annotated[
+        Literal["stop", "skip", "collect"],
+        Words({"stop": "Fail the loop", "skip": "Skip it", "collect": "Skip and list it"}),
+    ] = Field(
         "stop", title="When an item fails", description="Skipped items are counted; collecting lists what went wrong, too."
     )
 

@@ -12,12 +12,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from .base import Config, Context, Outcome, StepType
+from .fields import Words
 
 WORDS = {"any": "the first lane goes on", "count": "goes on after {needed}"}
 
 
 class ParallelConfig(Config):
-    join: Literal["all", "any", "count"] = Field(
+    join: Annotated[
+        Literal["all", "any", "count"],
+        Words({"all": "All lanes", "any": "The first lane", "count": "Some lanes"}),
+    ] = Field(
         "all", title="Goes on after", description="The lanes that are not waited for are cancelled."
     )
     needed: Annotated[int, Field(ge=1, le=100)] = Field(2, title="How many lanes")

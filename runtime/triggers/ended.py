@@ -15,14 +15,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ..steps.base import Config
-from ..steps.fields import Widget
+from ..steps.fields import Widget, Words
 from .base import TriggerKind
 
 WORDS = {"failed": "fails", "succeeded": "succeeds", "cancelled": "is cancelled", "any": "ends"}
 
 
 class EndedConfig(Config):
-    when: Literal["failed", "succeeded", "cancelled", "any"] = Field("failed", title="When a run")
+    when: Annotated[
+        Literal["failed", "succeeded", "cancelled", "any"],
+        Words({"failed": "Fails", "succeeded": "Succeeds", "cancelled": "Is cancelled", "any": "Ends"}),
+    ] = Field("failed", title="When a run")
     flow: Annotated[str, Field(max_length=200), Widget("flow")] = Field(
         "", title="Of the flow", description="When empty, of any flow of the team."
     )

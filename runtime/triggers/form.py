@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ..steps.base import Config
-from ..steps.fields import Widget
+from ..steps.fields import Widget, Words
 from .base import TriggerKind
 from .manual import FormField, Manual, fields_of
 
@@ -24,7 +24,10 @@ class FormConfig(Config):
     thanks: Annotated[str, Field(max_length=2000), Widget("prose")] = Field(
         "Thank you. We have your answers.", title="Text afterwards"
     )
-    access: Literal["public", "signed_in"] = Field("public", title="Who may fill it in")
+    access: Annotated[
+        Literal["public", "signed_in"],
+        Words({"public": "Anybody with the address", "signed_in": "Who is signed in"}),
+    ] = Field("public", title="Who may fill it in")
     per_minute: Annotated[int, Field(ge=1, le=10_000)] = Field(
         60, title="Answers a minute, at most", description="From everybody together; from one network address a tenth of it."
     )

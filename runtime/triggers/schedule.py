@@ -19,7 +19,7 @@ from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field
 
 from ..steps.base import Config
-from ..steps.fields import Zone
+from ..steps.fields import Words, Zone
 from .base import TriggerKind
 from .inwords import to_words
 
@@ -49,10 +49,16 @@ class ScheduleConfig(Config):
         examples=["0 9 * * 1-5", "*/15 * * * *"],
     )
     zone: Zone = Field("UTC", title="Time zone", examples=["Europe/Berlin"])
-    overlap: Literal["allow", "skip", "queue", "cancel_old"] = Field(
+    overlap: Annotated[
+        Literal["allow", "skip", "queue", "cancel_old"],
+        Words({"allow": "Start beside it", "skip": "Leave it out", "queue": "Start after it", "cancel_old": "Cancel the earlier one"}),
+    ] = Field(
         "allow", title="While the last run still goes", description="What its next time does then."
     )
-    missed: Literal["once", "all", "skip"] = Field(
+    missed: Annotated[
+        Literal["once", "all", "skip"],
+        Words({"once": "Start one run", "all": "Start them all", "skip": "Leave them out"}),
+    ] = Field(
         "once", title="Times that nobody was there for", description="While no worker ran."
     )
     most: Annotated[int, Field(ge=1, le=100)] = Field(10, title="At most so many", description="The latest count.")

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from ..steps.base import Config
-from ..steps.fields import Expression, Widget
+from ..steps.fields import Expression, Widget, Words
 from .base import TriggerKind
 
 METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
@@ -45,7 +45,10 @@ def _networks(lines: list[str]) -> list[str]:
 
 
 class SignatureConfig(Config):
-    kind: Literal["none", "standard", "github", "stripe", "slack", "basic", "header"] = Field(
+    kind: Annotated[
+        Literal["none", "standard", "github", "stripe", "slack", "basic", "header"],
+        Words({"none": "Not signed", "standard": "Standard Webhooks", "github": "GitHub", "basic": "User and password", "header": "A secret header"}),
+    ] = Field(
         "none", title="Signature", description="How the sender signs its requests, or shows that it may send them."
     )
     connection: Annotated[str, Widget("connection", ("signing", "basic", "header"))] = Field(
@@ -87,13 +90,13 @@ class WebhookConfig(Config):
         default_factory=list, title="Only from", description="Network addresses of the senders, one a line, such as 192.0.2.7 or 192.0.2.0/24; from anywhere when empty.",
         examples=[["192.0.2.0/24"]],
     )  # fmt: skip
-    respond: Literal["at_once", "at_end"] = Field(
+    respond: Annotated[Literal["at_once", "at_end"], Words({"at_end": "When the run ends"})] = Field(
         "at_once", title="Answer", description="At once with the run's number, or when it ends, with what its Stop step gives."
     )
     respond_within: Annotated[int, Field(ge=1, le=60)] = Field(
         30, title="Seconds to wait", description="A run that takes longer is answered with its number."
     )
-    format: Literal["json", "form"] = Field("json", title="Body", description="JSON, or a form (URL-encoded).")
+    format: Annotated[Literal["json", "form"], Words({"json": "JSON"})] = Field("json", title="Body", description="JSON, or a form (URL-encoded).")
     sample: Annotated[Any, Widget("json")] = Field(
         None, title="Sample body", description="An example of what is sent, for suggestions and checks while you build."
     )

@@ -10,6 +10,8 @@ import pytest
 from django.urls import reverse
 from django.utils.html import conditional_escape
 
+from builder.changewords import told
+from builder.diff import changes
 from builder.editing import apply
 from builder.forms.widgets import WIDGETS
 from builder.functionhelp import functions
@@ -68,3 +70,15 @@ def test_the_page_tells_all_of_it(client):
     assert "<li>Everybody: all have to approve.</li>" in page and "such as <code>steps.qualify.output.score</code>" in page and "A mail cannot start a flow" in page
     for one in functions():
         assert conditional_escape(one.signature) in page
+
+
+def test_options_are_called_as_their_own_field_says():
+    def words(type_, name):
+        return {value: word for setting in ENTRIES[type_].settings if setting.name == name for value, word in setting.choices}
+
+    assert words("http", "pages")["none"] == "No" and words("webhook", "signature.kind")["none"] == "Not signed"
+    assert words("parallel", "join")["all"] == "All lanes" and words("approval", "policy")["all"] == "Everybody"
+    before = {"format": 1, "name": "x", "steps": [{"id": "a", "type": "http", "config": {"url": "https://a.example/", "pages": "none"}}]}
+    after = {**before, "steps": [{**before["steps"][0], "config": {"url": "https://a.example/", "pages": "cursor"}}]}
+    [change] = changes(before, after)
+    assert [(one.field, one.before, one.after) for one in told(change)] == [("Follow pages", "No", "By a cursor")]

@@ -8,7 +8,6 @@ from django.http import QueryDict
 
 from ...fields import ConfigField
 from ..base import FieldError, Offer, Widget
-from ..words import word_for
 
 FEW = 4
 """Up to this many short options are shown side by side, more in a list."""
@@ -20,7 +19,7 @@ class Choice(Widget):
     kind = "choice"
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
-        options = [(option, word_for(option, spec.name)) for option in spec.choices]
+        options = [(option, spec.word(option)) for option in spec.choices]
         short = len(options) <= FEW and sum(len(word) + ROOM for _, word in options) <= WIDE
         return {"options": options, "chosen": spec.default if value is None else value, "side_by_side": short}
 
