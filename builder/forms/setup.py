@@ -73,8 +73,8 @@ def _is_usual(name: str, specs: Mapping[str, ConfigField], config: Mapping[str, 
 def show(name: str, spec: ConfigField, value: Any, offer: Offer = Offer()) -> Shown:  # noqa: B008
     widget = widget_for(spec.kind)
     example = next((to_text(one) for one in spec.examples if isinstance(one, (str, int, float))), "")
-    if spec.default not in (None, "") and isinstance(spec.default, (str, int, float)) and not example:
-        example = str(spec.default)
+    if spec.default not in (None, "") and isinstance(spec.default, (str, int, float)):
+        example = str(spec.default)  # what holds when it stays empty
     return Shown(
         name=name,
         kind=widget.kind,

@@ -46,7 +46,7 @@ class Form(TriggerKind):
     icon = "text"
     summary = "Start when somebody fills in a page"
     Config = FormConfig
-    example = {"fields": [{"id": "email", "label": "Your e-mail address", "type": "text", "required": True}]}
+    example = {"fields": [{"id": "email", "label": "Your e-mail address", "type": "email", "required": True}]}
 
     def line(self, config: Mapping[str, Any]) -> str:
         count = len(fields_of(config))

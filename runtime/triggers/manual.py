@@ -12,17 +12,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from ..mail_addresses import BadAddress, check_address
 from ..steps.base import Config
 from ..steps.fields import Widget
 from .base import TriggerKind
 
 LONGEST_TEXT = 20_000
+WRITTEN = ("text", "long_text")
+"""Kept as it was typed; empty where nothing was."""
 
 
 class FormField(Config):
     id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
     label: Annotated[str, Field(max_length=200)] = ""
-    type: Literal["text", "number", "choice", "date", "checkbox"] = "text"
+    type: Literal["text", "long_text", "email", "number", "choice", "date", "checkbox"] = "text"
     required: bool = False
     options: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=200)] = Field(default_factory=list)
 
@@ -78,12 +81,12 @@ def _read_field(field: Mapping[str, Any], text: str) -> Any:
         if field.get("required") and not text:
             raise ValueError("Tick this to go on.")
         return bool(text)
-    if kind != "text":
+    if kind not in WRITTEN:
         text = text.strip()
     if not text.strip():
         if field.get("required"):
             raise ValueError("Fill this in.")
-        return "" if kind == "text" else None
+        return "" if kind in WRITTEN else None
     return _READERS[kind](field, text)
 
 
@@ -93,6 +96,17 @@ def _read_text(field: Mapping[str, Any], text: str) -> str:
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"At most {LONGEST_TEXT:,} characters.")
     return text
+
+
+def _read_long_text(field: Mapping[str, Any], text: str) -> str:
+    return _read_text(field, text.replace("\r\n", "\n"))
+
+
+def _read_email(field: Mapping[str, Any], text: str) -> str:
+    try:
+        return check_address(text)
+    except BadAddress:
+        raise ValueError("Write an e-mail address, such as name@example.com.") from None
 
 
 def _read_number(field: Mapping[str, Any], text: str) -> int | float:
@@ -118,8 +132,8 @@ def _read_date(field: Mapping[str, Any], text: str) -> str:
         raise ValueError("Write a date as year-month-day, such as 2027-01-31.") from None
 
 
-_READERS = {"text": _read_text, "number": _read_number, "choice": _read_choice, "date": _read_date}
-_SAMPLES: dict[str, Any] = {"text": "text", "number": 1, "date": "2027-01-15", "checkbox": True}
+_READERS = {"text": _read_text, "long_text": _read_long_text, "email": _read_email, "number": _read_number, "choice": _read_choice, "date": _read_date}
+_SAMPLES: dict[str, Any] = {"text": "text", "long_text": "text", "email": "name@example.com", "number": 1, "date": "2027-01-15", "checkbox": True}
 
 
 class Manual(TriggerKind):

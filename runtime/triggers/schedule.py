@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+from django.conf import settings
 from pydantic import AfterValidator, Field
 
 from ..steps.base import Config
@@ -70,7 +71,7 @@ class Schedule(TriggerKind):
     icon = "cal"
     summary = "Start by the clock"
     Config = ScheduleConfig
-    example = {"cron": "0 9 * * 1-5", "zone": "UTC"}
+    example = {"cron": "0 9 * * 1-5", "zone": settings.TIME_ZONE}
 
     def line(self, config: Mapping[str, Any]) -> str:
         if not config.get("cron"):

@@ -172,6 +172,11 @@ def test_what_is_no_value_is_refused_in_words_with_its_row(type_, field, data, w
     assert refused.value.row == row
 
 
+def test_an_empty_field_shows_what_holds_then():
+    assert show("config.zone", spec_for(KINDS["delay"].Config, "config.zone"), None).example == "UTC"
+    assert show("config.url", spec_for(KINDS["http"].Config, "config.url"), None).example.startswith("https://")
+
+
 def test_a_time_zone_is_chosen_among_those_that_there_are():
     shown = show("config.zone", spec_for(KINDS["schedule"].Config, "config.zone"), "Europe/Berlin")
     drawn = render_to_string("canvas/field.html", {"field": shown})

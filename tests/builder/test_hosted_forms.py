@@ -53,6 +53,15 @@ def test_an_answer_starts_one_run_however_often_it_is_sent(client, form):
     assert Run.objects.count() == 2
 
 
+def test_long_texts_and_addresses_are_asked_for_as_such(client, form):
+    fields = [{"id": "story", "label": "What happened", "type": "long_text"}, {"id": "reply", "label": "Your address", "type": "email"}]
+    address = form(fields=fields)
+    shown = client.post(address, {"form.story": "\nfirst line <b>\nsecond", "form.reply": "nobody", "page": number_of(client, address)})
+    assert "\n\nfirst line &lt;b&gt;\nsecond</textarea>" in shown.content.decode() and "Write an e-mail address" in text(shown)
+    client.post(address, {"form.story": "ok", "form.reply": "a@b.example", "page": number_of(client, address)})
+    assert Run.objects.get().input["body"] == {"story": "ok", "reply": "a@b.example"}
+
+
 def test_what_is_wrong_is_said_and_what_was_typed_stays(client, form):
     answer = client.post(form(), {"form.email": "", "form.seats": "many", "page": "x" * 24})
     shown = text(answer)

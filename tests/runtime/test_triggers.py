@@ -144,6 +144,8 @@ FIELDS = [
     {"id": "size", "type": "choice", "options": ["S", "L"]},
     {"id": "day", "type": "date"},
     {"id": "sure", "type": "checkbox"},
+    {"id": "story", "type": "long_text"},
+    {"id": "reply", "type": "email"},
 ]
 
 
@@ -154,11 +156,13 @@ def test_a_form_gives_typed_values_and_nothing_that_was_not_asked():
         "size": "L",
         "day": "2027-01-31",
         "sure": "on",
+        "story": "One line.\r\nAnother. ",
+        "reply": " dana@example.com ",
         "trigger.body": "x",
         "admin": "1",
     }
     assert read_form(FIELDS, posted) == (
-        {"name": " Dana ", "count": 3, "size": "L", "day": "2027-01-31", "sure": True},
+        {"name": " Dana ", "count": 3, "size": "L", "day": "2027-01-31", "sure": True, "story": "One line.\nAnother. ", "reply": "dana@example.com"},
         {},
     )
 
@@ -166,7 +170,7 @@ def test_a_form_gives_typed_values_and_nothing_that_was_not_asked():
 def test_a_form_left_empty_says_what_is_needed():
     body, wrong = read_form(FIELDS, {})
     assert wrong == {"name": "Fill this in."}
-    assert body == {"count": None, "size": None, "day": None, "sure": False}
+    assert body == {"count": None, "size": None, "day": None, "sure": False, "story": "", "reply": None}
 
 
 @pytest.mark.parametrize(
@@ -181,6 +185,9 @@ def test_a_form_left_empty_says_what_is_needed():
         ("day", "2027-02-30"),
         ("name", "a\x00b"),
         ("name", "x" * 20_001),
+        ("story", "x" * 20_001),
+        ("reply", "dana@"),
+        ("reply", "a@example.com, b@example.com"),
     ],
 )
 def test_a_wrong_entry_is_named(name, text):

@@ -22,7 +22,7 @@ TYPES = {
     "list": "List of texts",
     "choice": "One of",
 }
-FORM_TYPES = {"text": "Text", "number": "Number", "choice": "Choice", "date": "Date", "checkbox": "Check box"}
+FORM_TYPES = {"text": "Text", "long_text": "Long text", "email": "E-mail address", "number": "Number", "choice": "Choice", "date": "Date", "checkbox": "Check box"}
 KNOWN = {"type", "description", "enum", "items"}
 
 
