@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
@@ -22,6 +24,12 @@ def conninfo() -> str:
     return make_conninfo(**{name: value for name, value in parts.items() if value}, **{**keepalive, **options})
 
 
+def session(name: str) -> dict[str, Any]:
+    """How psycopg connects with `conninfo()`; `name` shows in pg_stat_activity. Where only LISTEN goes directly there is a pooler
+    in between, which may give each transaction another session: then no statement is prepared by name for the next."""
+    direct = {} if not settings.HOLDFAST_LISTEN_URL else {"prepare_threshold": None}
+    return {"autocommit": True, "application_name": name, **direct}
+
+
 async def connect(name: str = "holdfast") -> AsyncConnection:
-    """An autocommit connection; `name` shows in pg_stat_activity."""
-    return await AsyncConnection.connect(conninfo(), autocommit=True, application_name=name)
+    return await AsyncConnection.connect(conninfo(), **session(name))

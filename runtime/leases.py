@@ -20,7 +20,7 @@ import psycopg
 
 from . import failpoints
 from .claims import RENEW
-from .database import conninfo
+from .database import conninfo, session
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class LeaseKeeper(threading.Thread):
     def _execute(self, sql: str, parameters: list | dict) -> bool:
         try:
             if self._connection is None or self._connection.closed:
-                self._connection = psycopg.connect(conninfo(), autocommit=True, application_name="holdfast leases")
+                self._connection = psycopg.connect(conninfo(), **session("holdfast leases"))
             self._connection.execute(sql, parameters)
             self._answers_since = self._answers_since or time.monotonic()
             return True

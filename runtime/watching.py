@@ -40,7 +40,9 @@ class Watching:
     async def listen(self) -> None:
         """NOTIFY is a hint: it only makes the loops look earlier."""
         if settings.HOLDFAST_LISTEN_URL:
-            connection = await psycopg.AsyncConnection.connect(settings.HOLDFAST_LISTEN_URL, autocommit=True)
+            connection = await psycopg.AsyncConnection.connect(
+                settings.HOLDFAST_LISTEN_URL, autocommit=True, application_name="holdfast listener"
+            )
         else:
             connection = await connect("holdfast listener")
         async with connection:
