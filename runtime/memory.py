@@ -68,6 +68,8 @@ class Place:
 
     def wait(self, *kinds: str, n: int | None = None) -> PastWait | None:
         """The newest wait of one of these kinds."""
+        if not self.waits:
+            return None
         found = [wait for wait in self.waits if wait.kind in kinds and (n is None or wait.n == n)]
         return max(found, key=lambda wait: wait.n, default=None)
 
