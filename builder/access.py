@@ -350,7 +350,7 @@ def runs_for(user: Any, role: Role | str = VIEWER) -> QuerySet[Run]:
     many runs each has, and finds the few of a small team without walking past all others."""
     if _sees_all(user):
         return Run.objects.all()
-    return Run.objects.filter(workflow_id__in=_flows_of(user, role))
+    return Run.objects.filter(workflow_id__in=flows_of(user, role))
 
 
 def of_runs_for(user: Any, rows: QuerySet[M], role: Role | str = VIEWER) -> QuerySet[M]:
@@ -359,10 +359,11 @@ def of_runs_for(user: Any, rows: QuerySet[M], role: Role | str = VIEWER) -> Quer
     if _sees_all(user):
         return rows
     flow = Subquery(Run.objects.filter(pk=OuterRef("run_id")).values("workflow_id"))
-    return rows.alias(flow_of_run=flow).filter(flow_of_run__in=_flows_of(user, role))
+    return rows.alias(flow_of_run=flow).filter(flow_of_run__in=flows_of(user, role))
 
 
-def _flows_of(user: Any, role: Role | str) -> list[int]:
+def flows_of(user: Any, role: Role | str) -> list[int]:
+    """The numbers of the workflows of those teams, deleted ones too; of all teams for a superuser."""
     return list(Workflow.objects.filter(**_within(user, role, "team")).values_list("pk", flat=True))
 
 

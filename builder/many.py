@@ -19,7 +19,6 @@ FAILED = """
 select workflow_id, coalesce(error ->> 'step', ''), max(version_id), count(*) from run
 where id = any(%(runs)s) and state = 'failed' group by 1, 2 order by 4 desc, 1, 2
 """
-
 # Calls of the runs that were answered, may have happened or are under way, and mails, by flow and step: how many runs made them.
 MADE = """
 select r.workflow_id, made.step, max(r.version_id), count(distinct made.run_id) from (

@@ -36,11 +36,13 @@ class Confirm extends HTMLElement {
   async #tell(told, yes, submitter) {
     const asked = this.#asked = {};
     told.textContent = "Looking at what it does…";
+    yes.disabled = true;
     const body = new FormData(submitter.form, submitter);
     const answer = await fetch(this.getAttribute("told"), { method: "POST", body }).catch(() => null);
     const words = answer?.ok ? await answer.text() : "";
     if (this.#asked !== asked) return;
-    if (answer?.headers.get("Content-Type")?.startsWith("text/html")) told.innerHTML = words;
+    yes.disabled = false;
+    if (words && answer.headers.get("Content-Type")?.startsWith("text/html")) told.innerHTML = words;
     else told.textContent = words || "What it does in detail could not be asked just now.";
     const number = told.querySelector("[data-number]")?.dataset.number;
     if (number) yes.textContent = `${submitter.querySelector("[data-number]").dataset.number} ${number}`;
@@ -57,6 +59,7 @@ class Confirm extends HTMLElement {
     fill("[data-no]", "no", "Keep it");
     const told = dialog.querySelector("#confirm-told");
     told.textContent = "";
+    dialog.querySelector("[data-yes]").disabled = false;
     this.#asked = null;
     if (own && this.hasAttribute("told")) this.#tell(told, dialog.querySelector("[data-yes]"), submitter);
     const mild = own ? "mild" in own.dataset : this.hasAttribute("mild");
