@@ -29,7 +29,7 @@ def test_the_lead_qualification_is_built_by_clicking_without_a_line_of_json(buil
         builder.write(row.get_by_label("Name"), key)
         builder.write(row.locator(".expr"), value)
     builder.add("Add a first step", "AI", "Qualify lead")
-    builder.press("Extract")
+    builder.choose("Task", "Extract")
     with builder.saved():
         builder.field("config.prompt").locator(".expr").fill("Score this lead: ")
         builder.insert_data("trigger")

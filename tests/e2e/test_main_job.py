@@ -138,7 +138,7 @@ def build_lead_qualification(page: Page) -> BuilderPage:
 
 def score_the_lead(flow: BuilderPage) -> None:
     flow.add("Add a first step", "AI", "Qualify lead")
-    flow.press("Extract")
+    flow.choose("Task", "Extract")
     flow.fill("Input", "Score this lead: {{ trigger.body }}")
     for name, type_ in (("score", "Whole number"), ("reason", "Text")):
         flow.panel.get_by_role("button", name="Add field").click()
