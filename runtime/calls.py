@@ -14,14 +14,16 @@ from pydantic import ValidationError
 
 from . import failpoints
 from .durations import parse_duration
-from .execution import CLOCK_SLACK, Execution, Group, LaneStopped, Unstorable
+from .execution import CLOCK_SLACK, Execution
 from .expressions import ExpressionError, compile_value
 from .journal import Refused, Row, StaleClaim
+from .lanes import Group, LaneStopped
 from .memory import PastAttempt, PastWait
 from .states import AttemptOutcome, WaitKind, WaitState
 from .step_context import StepContext
 from .steps import step_types
 from .steps.base import Done, Outcome, OverBudget, Part, StepError
+from .storing import Unstorable
 from .timelimits import TimeLimit
 
 log = logging.getLogger(__name__)

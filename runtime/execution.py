@@ -7,7 +7,6 @@ zero, everything that is left waits in rows, and the run is released.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,59 +15,23 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol
 
-from django.conf import settings
-
 from . import failpoints
 from .expressions import ExpressionError
 from .faults import kind_of
 from .gauges import Histogram
 from .journal import Claim, Journal, Row, StaleClaim
-from .jsonvalues import BadJson, check_json, storable_text
+from .jsonvalues import storable_text
+from .lanes import Group, LaneStopped, Parked, Scope, StepFailed
 from .masking import Masker
 from .memory import BLOB, Elsewhere, Memory
 from .plan import Plan
 from .states import RunState, WaitState
+from .storing import ASK_FOR_LESS, ENCODE, GIVE_LESS, LARGEST_INLINE, LARGEST_VALUE, json_text, largest_output
 from .tokens import callback_url
 
-LARGEST_VALUE = 1 << 20
-LARGEST_INLINE = 256 << 10
-"""Outputs that are larger than so many bytes have a row of their own."""
-GIVE_LESS = "Give less, such as fewer fields."
-ASK_FOR_LESS = "Ask for less, such as fewer fields or a page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
 MOST_PENDING_ROWS = 400
-ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 MOST_FOUND_BY, LONGEST_FOUND_BY = 50, 200
 CLOCK_SLACK = timedelta(milliseconds=50)
-
-
-class StepFailed(Exception):
-    """A step failed for good. `error` is stored: `{"step", "name", "path", "field", "message"}`."""
-
-    def __init__(self, error: dict[str, Any]):
-        super().__init__(error["message"])
-        self.error = error
-
-
-class RunStopped(Exception):
-    """A stop step ended the run. `output` is JSON text; `rows` are its own, to be written with the run's end; `error` if it
-    ended as failed."""
-
-    def __init__(self, state: RunState, message: str, output: str | None, error: dict[str, Any] | None, rows: list[Row]):
-        super().__init__(message)
-        self.state, self.message, self.output, self.error, self.rows = state, message, output, error, rows
-
-
-class Unstorable(ValueError):
-    """A value that the database or JSON cannot hold."""
-
-
-def too_large(what: str, most: int, remedy: str) -> Unstorable:
-    return Unstorable(f"{what} is larger than {most / (1 << 20):g} MiB. {remedy}")
-
-
-def largest_output() -> int:
-    """Bytes of JSON that a step may give."""
-    return int(settings.HOLDFAST_LARGEST_OUTPUT_MIB * (1 << 20))
 
 
 class Services(Protocol):
@@ -94,62 +57,6 @@ class RunRow:
     test: bool
     created_at: datetime
     started_at: datetime | None
-
-
-class Group:
-    """Lanes that fail together. A failure inside stops the siblings at their next boundary."""
-
-    __slots__ = ("parent", "failure")
-
-    def __init__(self, parent: Group | None = None):
-        self.parent, self.failure = parent, None
-
-    def stopped_by(self) -> Exception | None:
-        group: Group | None = self
-        while group is not None:
-            if group.failure is not None:
-                return group.failure
-            group = group.parent
-        return None
-
-    def check(self) -> None:
-        """Raise LaneStopped when the lane must not begin anything more."""
-        if self.stopped_by() is not None:
-            raise LaneStopped
-
-
-class LaneStopped(Exception):
-    """This lane ends because a sibling failed."""
-
-
-class Scope:
-    """What expressions see at one depth of loops."""
-
-    __slots__ = ("names", "path")
-
-    def __init__(self, names: dict[str, Any], path: str):
-        self.names, self.path = names, path
-
-    def iteration(
-        self, path: str, item: Any, index: int, callbacks: dict[str, str], last: dict[str, Any] | None = None
-    ) -> Scope:
-        """The scope of one iteration: what is seen here, the item, and the addresses of the body's callbacks; in a while
-        loop what the steps of the iteration before gave."""
-        names = {**self.names, "steps": dict(self.names["steps"]), "loop": {"item": item, "index": index}}
-        if last is not None:
-            names["loop"]["last"] = last
-        if callbacks:
-            run_id = names["run"]["id"]
-            own = {step: callback_url(run_id, f"{path}/{below}") for step, below in callbacks.items()}
-            names["callbacks"] = {**names["callbacks"], **own}
-        return Scope(names, path)
-
-
-@dataclass(slots=True)
-class Parked:
-    future: asyncio.Future
-    group: Group
-    due_at: datetime | None
 
 
 class Execution:
@@ -246,20 +153,7 @@ class Execution:
 
     def dump(self, value: Any, what: str = "The value", most: int = LARGEST_VALUE, remedy: str = GIVE_LESS) -> str:
         """JSON text as it is stored, secrets masked. Raises Unstorable, which says what is too large and what to do."""
-        try:
-            text = ENCODE(self.masker.mask(value))
-            size = len(text) if text.isascii() else len(text.encode())
-            if "\\u0000" in text:
-                check_json(value)
-        except UnicodeEncodeError:
-            raise Unstorable("The value holds half of a character (a lone surrogate), which cannot be stored.") from None
-        except BadJson as wrong:
-            raise Unstorable(str(wrong)) from None
-        except (ValueError, TypeError, RecursionError) as wrong:
-            raise Unstorable(f"The value is no storable JSON: {wrong}") from None
-        if size > most:
-            raise too_large(what, most, remedy)
-        return text
+        return json_text(value, self.masker, what, most, remedy)
 
     # Parking
 

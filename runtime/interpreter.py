@@ -12,9 +12,10 @@ from base64 import b64encode
 from typing import Any
 
 from .calls import TakeAgain, awaited, call, register
-from .execution import Execution, Group, LaneStopped, RunStopped, Scope, StepFailed, Unstorable
+from .execution import Execution
 from .expressions import ExpressionError
 from .journal import Refused, Row, StaleClaim
+from .lanes import Group, LaneStopped, RunStopped, Scope, StepFailed
 from .loops import run_loop
 from .mail_rows import mail_row, question_rows
 from .memory import FrameState, PastWait, Result
@@ -23,6 +24,7 @@ from .plan import Node
 from .states import AttemptOutcome, RunState, StepState, WaitKind, WaitState
 from .step_context import StepContext
 from .steps.base import Done, Park, StepError, Stop
+from .storing import Unstorable
 
 log = logging.getLogger(__name__)
 

@@ -7,13 +7,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .execution import ASK_FOR_LESS, Execution, Group, Scope, StepFailed, Unstorable, largest_output, too_large
+from .execution import Execution
 from .expressions import ExpressionError
 from .journal import Row
+from .lanes import Group, Scope, StepFailed
 from .memory import CHUNK, GIVEN, VALUES, Elsewhere, FrameState
 from .plan import Node
 from .steps.base import StepError
 from .steps.loop import MOST_ITERATIONS
+from .storing import ASK_FOR_LESS, Unstorable, largest_output, too_large
 
 CHUNK_SIZE = 100
 

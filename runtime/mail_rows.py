@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import asking
-from .execution import Execution, Unstorable
+from .execution import Execution
 from .journal import Row
 from .step_context import StepContext
 from .steps.base import Mail, Question, StepError
+from .storing import Unstorable
 
 
 def mail_row(execution: Execution, ctx: StepContext, mail: Mail, field: str) -> Row:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .execution import Execution, Group, Scope, StepFailed
+from .execution import Execution
+from .lanes import Group, Scope, StepFailed
 from .plan import Node
 
 

@@ -9,14 +9,16 @@ from datetime import datetime
 from typing import Any
 
 from . import failpoints, limits, people, slots
-from .execution import Execution, Group, Scope, Unstorable
+from .execution import Execution
 from .expressions import ExpressionError, compile
 from .journal import Row
+from .lanes import Group, Scope
 from .memory import FILE, VALUES, PastAttempt, Place
 from .paths import key_of
 from .plan import Node
 from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, OverBudget, Part, Person, StepError
+from .storing import Unstorable
 from .timelimits import StandingStill, TimeLimit
 
 
