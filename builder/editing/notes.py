@@ -18,7 +18,7 @@ def add_note(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
     draft = copied(definition)
     notes = draft.setdefault("notes", [])
     note = {"id": fresh("note", (one["id"] for one in notes)), "text": str(operation.get("text") or "")}
-    notes.append(_placed(draft, note, operation.get("beside")))
+    notes.append(_beside(note, _home(draft, operation)))
     return Edit(draft, "Add a note", picked=(note["id"],))
 
 
@@ -32,7 +32,8 @@ def change_note(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
 def move_note(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
     """`note`, `beside`: a step, or empty for the top."""
     draft = copied(definition)
-    _placed(draft, note_of(draft, operation["note"]), operation.get("beside"))
+    place = draft["notes"].index(note_of(draft, operation["note"]))
+    draft["notes"][place] = _beside(draft["notes"][place], _home(draft, operation))
     return Edit(draft, "Move a note", picked=(operation["note"],))
 
 
@@ -76,15 +77,14 @@ def _moved(note: Note, left: set[str], homes: dict[str, str]) -> Note:
     return note if not beside or beside in left or beside not in homes else _beside(note, homes[beside])
 
 
-def _placed(draft: dict[str, Any], note: Note, beside: Any) -> Note:
-    """In place. Absent says the same as empty, and is what is written."""
-    note.pop("beside", None)
-    if beside:
-        note["beside"] = step_of(draft, str(beside))["id"]
-    return note
+def _home(draft: dict[str, Any], operation: dict[str, Any]) -> str:
+    """The step that `beside` names; empty for the top. Raises EditError."""
+    beside = operation.get("beside")
+    return step_of(draft, str(beside))["id"] if beside else ""
 
 
 def _beside(note: Note, step_id: str) -> Note:
+    """A note that stands there. Absent says the same as empty, and is what is written."""
     rest = {name: value for name, value in note.items() if name != "beside"}
     return rest | {"beside": step_id} if step_id else rest
 
