@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from hashlib import sha256
+from typing import Any, TypeVar
 
 from runtime.definition import Problem, check, digest, walk
 from runtime.models import Credential, Version, Workflow
 
 from . import dataflow, drafts
 from .circles import circles
-from .dataflow import Samples
-from .diff import Change, changes, marks
+from .dataflow import Known, Samples
+from .diff import Change, changes, marks, marks_of
 from .drawing import Drawing, drawing
 from .editing.places import label_of
 from .editing.triggers import trigger_label
@@ -23,7 +25,8 @@ from .models import Draft
 from .samples import samples_of
 
 WORKFLOW_LABEL = "This flow"
-KEPT_DRAWINGS = 64
+KEPT = 64
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,15 @@ class Board:
         return samples_of(self.workflow)
 
     @cached_property
+    def known(self) -> Known:
+        return Known(self.definition, self.samples)
+
+    @cached_property
     def problems(self) -> list[Problem]:
-        return problems_of(self.definition, self.samples, self.connections, self.circles)
+        """Looked for once for each definition: undo, and every page until the next edit, find what was found before."""
+        key = sha256(json.dumps(self.definition).encode()).digest(), self.samples.came, *self._key(0, self.circles)
+        found = _found.get(key)
+        return found if found is not None else _remember(_found, key, problems_of(self.known, self.connections, self.circles))
 
     @cached_property
     def circles(self) -> tuple[Problem, ...]:
@@ -74,7 +84,7 @@ class Board:
     @property
     def unchanged(self) -> bool:
         """The draft is what is live: there is nothing to publish."""
-        return self.live is not None and digest(self.definition) == self.live.hash
+        return self.live is not None and not self.changes and digest(self.definition) == self.live.hash
 
     @property
     def by_hand(self) -> bool:
@@ -83,10 +93,8 @@ class Board:
 
     @cached_property
     def drawing(self) -> Drawing:
-        live = self.live.definition if self.live else None
-        pins = self.samples.pins
-        drawn = drawing(self.definition, problems=self.problems, marks=marks(live, self.definition), pins=pins)
-        return _remember(self._key(self.draft.revision, self.circles), drawn)
+        drawn = drawing(self.definition, problems=self.problems, marks=marks_of(self.changes), pins=self.samples.pins)
+        return _remember(_drawn, self._key(self.draft.revision, self.circles), drawn)
 
     @cached_property
     def history(self) -> drafts.History:
@@ -103,7 +111,7 @@ class Board:
         if drawn := _drawn.get(self._key(revision, circles)):
             return drawn
         live = self.live.definition if self.live else None
-        problems, pins = problems_of(definition, self.samples, self.connections, circles), self.samples.pins
+        problems, pins = problems_of(Known(definition, self.samples), self.connections, circles), self.samples.pins
         return drawing(definition, problems=problems, marks=marks(live, definition), pins=pins)
 
     @cached_property
@@ -120,28 +128,29 @@ class Board:
         return tuple(circles(definition, self.workflow.team_id, self.workflow.pk))
 
     def _key(self, revision: int, circles: tuple[Problem, ...]) -> tuple[Any, ...]:
-        """Everything that a drawing depends on beside the definition's own revision."""
+        """Everything that problems and a drawing depend on, beside the definition of this revision."""
         samples = self.samples
         seen = samples.source, samples.pins, samples.stamp, self.connections, circles
         return self.workflow.pk, revision, self.workflow.live_version_id, *seen
 
 
 _drawn: dict[tuple[Any, ...], Drawing] = {}
+"""An edit is answered with the difference to the drawing before it."""
+_found: dict[tuple[Any, ...], list[Problem]] = {}
 
 
-def _remember(key: tuple[Any, ...], drawn: Drawing) -> Drawing:
-    """An edit is answered with the difference to the drawing before it: the newest few are kept, the oldest dropped."""
-    _drawn[key] = drawn
-    while len(_drawn) > KEPT_DRAWINGS:
-        _drawn.pop(next(iter(_drawn)), None)
-    return drawn
+def _remember(kept: dict[tuple[Any, ...], T], key: tuple[Any, ...], value: T) -> T:
+    """The newest few are kept, the oldest dropped."""
+    kept[key] = value
+    while len(kept) > KEPT:
+        kept.pop(next(iter(kept)), None)
+    return value
 
 
-def problems_of(
-    definition: dict[str, Any], samples: Samples, connections: Collection[str], circles: Iterable[Problem] = ()
-) -> list[Problem]:
+def problems_of(known: Known, connections: Collection[str], circles: Iterable[Problem] = ()) -> list[Problem]:
     """Structure first, then references, circles and connections, each in the order of the page; blocking ones before
     warnings."""
-    found = [*check(definition), *dataflow.problems(definition, samples), *circles, *missing_connections(definition, connections)]
+    definition = known.definition
+    found = [*check(definition), *dataflow.problems(known), *circles, *missing_connections(definition, connections)]
     found += doubts(definition)
-    return [with_fix(problem, definition, samples) for problem in sorted(found, key=lambda problem: problem.warning)]
+    return [with_fix(problem, known) for problem in sorted(found, key=lambda problem: problem.warning)]

@@ -47,10 +47,13 @@ def marks(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, str
     """Id -> "New", "Edited" or "Moved", for the cards. Nothing is marked when there is nothing to compare with."""
     if before is None:
         return {}
+    return marks_of(changes(before, after))
+
+
+def marks_of(found: list[Change]) -> dict[str, str]:
+    """The same of changes that are known."""
     words = {ADDED: "New", CHANGED: "Edited", MOVED: "Moved"}
-    return {
-        change.owner: words[change.kind] for change in changes(before, after) if change.owner and change.kind in words
-    }
+    return {change.owner: words[change.kind] for change in found if change.owner and change.kind in words}
 
 
 def marks_before(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:

@@ -93,7 +93,6 @@ def edit(
 ) -> Saved:
     """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first
     time."""
-    load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
@@ -118,7 +117,6 @@ def overwrite(
 ) -> Saved:
     """Apply an operation to the older revision that it was made on, and put that on top of `revision`, which must be
     the newest: what came between goes, and undo brings it back. Raises StaleRevision, EditError."""
-    load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
@@ -134,7 +132,6 @@ def overwrite(
 
 def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
     """Bring back what was before the newest edit. With nothing to undo, nothing changes. `key` as in `edit`."""
-    load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
@@ -149,7 +146,6 @@ def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = N
 
 def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
     """Bring back what the newest undo took away. `key` as in `edit`."""
-    load(workflow)
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
@@ -170,11 +166,12 @@ def locked(workflow: Workflow, revision: int) -> Draft:
 
 
 def history(draft: Draft) -> History:
-    newest = _revision(draft, draft.revision)
+    kept = Revision.objects.filter(draft=draft)
+    newest = kept.defer("definition").filter(number=draft.revision).first()
     if newest is None:
         return History(None, None)
-    before, after = _revision(draft, newest.undo), _revision(draft, newest.redo)
-    return History(newest.label if before else None, after.label if after else None)
+    labels = dict(kept.filter(number__in=[newest.undo or 0, newest.redo or 0]).values_list("number", "label"))
+    return History(newest.label if newest.undo in labels else None, labels.get(newest.redo))
 
 
 def at_revision(draft: Draft, number: int) -> dict[str, Any] | None:
@@ -208,8 +205,13 @@ def _again(draft: Draft, made: Revision) -> Saved:
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
-    draft = Draft.objects.select_for_update(of=("self",)).select_related("updated_by").get(workflow=workflow)
-    return draft, Revision.objects.get(draft=draft, number=draft.revision)
+    """The draft, and the newest revision without its definition, which is the draft's."""
+    drafts = Draft.objects.select_for_update(of=("self",)).select_related("updated_by").filter(workflow=workflow)
+    draft = drafts.first()
+    if draft is None:
+        load(workflow)
+        draft = drafts.get()
+    return draft, Revision.objects.defer("definition").get(draft=draft, number=draft.revision)
 
 
 def _require(draft: Draft, revision: int | None) -> None:

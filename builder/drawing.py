@@ -186,7 +186,11 @@ class _Painter:
         return Flow(parent, lane, tuple(self.node(step, "next" if n < last else inner) for n, step in enumerate(steps)))
 
     def node(self, step: dict[str, Any], link: str) -> Node:
-        name, inner = label_of(step), dict(children(step))
+        name, notes = label_of(step), tuple(note for note in self.notes if note.beside == step["id"])
+        last = "before the end" if link == "end" else ""
+        if not (step.get("branches") or isinstance(step.get("on_error"), dict) or holds_body(step)):
+            return Node(self.card(step, name), again=_again(step), link=link, after=last or f"after {name}", notes=notes)
+        inner = dict(children(step))
         error = ()
         if ERROR_LANE in inner:
             done = Lane("", "Done", Flow(step["id"], "done"), f"{name} is done", through=True)
@@ -205,14 +209,13 @@ class _Painter:
             troubles=sum(bool(node.card.problem) + node.card.troubles for node in within),
         )
         after = f"after {name}" if not (lanes or error) or body else "after the lanes join"
-        notes = tuple(note for note in self.notes if note.beside == step["id"])
-        return Node(card, lanes, body, _again(step), error, link, "before the end" if link == "end" else after, notes)
+        return Node(card, lanes, body, _again(step), error, link, last or after, notes)
 
     def lane(self, step: dict[str, Any], lane: str, label: str, steps: list[dict[str, Any]]) -> Lane:
         spoken = f"the {label} lane" if lane else label
         return Lane(lane, label, self.flow(steps, step["id"], lane), spoken)
 
-    def card(self, step: dict[str, Any], name: str, inside: int, troubles: int) -> Card:
+    def card(self, step: dict[str, Any], name: str, inside: int = 0, troubles: int = 0) -> Card:
         kind = step_types().get(step["type"])
         config = step.get("config") or {}
         line = _line(kind, config) if kind else f"Unknown type {step['type']}"
@@ -333,6 +336,8 @@ def _patches_of_flow(old: Flow, new: Flow) -> Iterator[Patch]:
 
 
 def _patches_of_node(old: Node, new: Node) -> Iterator[Patch]:
+    if not (new.lanes or new.body or new.error) and old == new:
+        return  # as most of them
     if old.shape() != new.shape():
         yield Patch("node", f"node-{new.id}", node=new)
         return

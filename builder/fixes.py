@@ -1,16 +1,16 @@
-"""Problems that one press puts right: a problem and its definition give the operation that does it. Pure."""
+"""Problems that one press puts right: a problem and what is known of its definition give the operation that does it. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from runtime.definition import Problem, find
+from runtime.definition import Problem
 from runtime.steps import step_types
+from runtime.steps.fields import UNREADABLE
 from runtime.triggers import trigger_kinds
 
-from .dataflow import Samples, put_right
-from .dataflow.available import NO_SAMPLES
+from .dataflow import Known, put_right
 from .dataflow.habits import readable
 from .editing.places import label_of
 from .editing.triggers import trigger_label
@@ -18,31 +18,29 @@ from .fields import config_field
 from .texts import texts
 
 LONGEST_LABEL = 48
-UNREADABLE = "(column "
-"""In the words of every problem that is a text's own spelling."""
 
 Fix = dict[str, Any]
 
 
-def with_fix(problem: Problem, definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> Problem:
+def with_fix(problem: Problem, known: Known) -> Problem:
     """With `fix` as `{"label", "operation"}` where there is one. A reference that is written wrongly brings its own."""
-    if not problem.fix and UNREADABLE in problem.message:
-        problem = replace(problem, fix=_respelled(problem, definition, samples))
+    if not problem.fix and problem.kind == UNREADABLE:
+        problem = replace(problem, fix=_respelled(problem, known))
     if problem.fix:
         written = {name: problem.fix[name] for name in ("old", "new")}
         operation = {"op": "repair", "owner": problem.step, "field": problem.field, **written}
         return replace(problem, fix={**problem.fix, "operation": operation})
-    step = find(definition, problem.step)
-    fix = _of_step(problem, step) if step else _of_trigger(problem, definition)
+    step = known.places.step(problem.step)
+    fix = _of_step(problem, step) if step else _of_trigger(problem, known.definition)
     return replace(problem, fix=fix) if fix else problem
 
 
-def _respelled(problem: Problem, definition: dict[str, Any], samples: Samples) -> Fix | None:
+def _respelled(problem: Problem, known: Known) -> Fix | None:
     """For a text that is no expression, but would be one as other products spell it."""
-    for text in texts(definition):
+    for text in texts(known.definition):
         inside = text.field == problem.field or text.field.startswith(f"{problem.field}.")
         if text.owner == problem.step and inside and not readable(text.source, text.kind):
-            new = put_right(definition, text, samples)
+            new = put_right(known, text)
             return {"old": text.source, "new": new, "label": use_label(new)} if new else None
     return None
 

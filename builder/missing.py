@@ -4,6 +4,7 @@ steps say of their settings. Pure."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,7 +13,7 @@ from runtime.definition import Problem, walk
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
-from .fields import config_fields
+from .fields import ConfigField, config_fields
 
 
 def missing_connections(definition: dict[str, Any], known: Collection[str]) -> Iterator[Problem]:
@@ -42,10 +43,15 @@ def _owners(definition: dict[str, Any]) -> Iterator[tuple[dict[str, Any], type[B
             yield step, type_.Config
 
 
+@cache
+def _may_name(model: type[BaseModel]) -> tuple[ConfigField, ...]:
+    return tuple(field for field in config_fields(model) if field.kind == "connection" or field.kind == "group" and field.model)
+
+
 def _named(config: Any, model: type[BaseModel], place: str) -> Iterator[tuple[str, str]]:
     if not isinstance(config, dict):
         return
-    for field in config_fields(model):
+    for field in _may_name(model):
         value, here = config.get(field.name), f"{place}.{field.name}"
         if field.kind == "connection" and isinstance(value, str) and value:
             yield here, value

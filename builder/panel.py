@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
 
 from runtime.clock import business_now
 from runtime.definition import Problem, find
@@ -76,6 +77,7 @@ class Panel:
     general: list[Problem] = field(default_factory=list)
     note: Shown | None = None
     tree: list[Branch] = field(default_factory=list)
+    """Worked out when it is shown, which the answer to an edit of a field mostly does not."""
     source: str = ""
     tab: str = "setup"
     setup_problems: int = 0
@@ -103,6 +105,11 @@ class Panel:
     @property
     def output_text(self) -> str:
         return json.dumps(self.output if self.has_output else {}, indent=2, ensure_ascii=False)
+
+    @property
+    def source_types(self) -> list[str]:
+        """Each once: the pills of expressions show their icons."""
+        return list(dict.fromkeys(branch.icon for branch in self.tree))
 
     @property
     def first(self) -> list[Shown]:
@@ -146,7 +153,7 @@ def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
     problems = [problem for problem in board.problems if problem.step == step["id"]]
     config, offer = step.get("config") or {}, offer_for(board)
     fields = with_problems(setup_fields(step["type"], kind.Config, config, offer), problems) if kind else []
-    names = dataflow.names_at(board.definition, step["id"], board.samples)
+    names = dataflow.names_at(board.known, step["id"]) if step.get("branches") else {}
     lanes, note = _lanes(step, problems, names), show("note", NOTE, step.get("note", ""))
     safety = safety_of(step, kind, problems, offer) if kind else None
     layout = LAYOUTS.get(step["type"])
@@ -163,7 +170,7 @@ def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
         safety=safety,
         note=note,
         tab=tab,
-        tree=tree(dataflow.available_at(board.definition, step["id"], board.samples)),
+        tree=SimpleLazyObject(lambda: tree(dataflow.available_at(board.known, step["id"]))),
         source=board.samples.source,
         output=board.samples.steps.get(step["id"]),
         has_output=step["id"] in board.samples.steps,
@@ -183,7 +190,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
         kind=kind,
         owner=trigger,
         fields=with_problems(fields, problems),
-        tree=tree(dataflow.request_of(board.definition, board.samples)) if trigger["type"] == "webhook" else [],
+        tree=tree(dataflow.request_of(board.known)) if trigger["type"] == "webhook" else [],
         source=board.samples.source,
         address=_address(row) if row else "",
         taken=_taken(trigger.get("config") or {}),
@@ -197,7 +204,7 @@ def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:
 def _of_workflow(board: Board) -> Panel:
     problems = [problem for problem in board.problems if not problem.step]
     fields = with_problems(workflow_fields(board.definition, offer_for(board)), problems)
-    sources = dataflow.available_at(board.definition, "", board.samples)
+    sources = dataflow.available_at(board.known, "")
     panel = Panel(
         id="",
         name=str(board.definition["name"]),

@@ -35,7 +35,7 @@ order by id desc limit 1
 # One output per step of a run, and of the tests of single steps since: the newest, at the top level or in a loop's
 # first iterations.
 OUTPUTS = """
-select distinct on (step) step, output from step_result
+select distinct on (step) step, output, finished_at from step_result
 where run_id = any(array[%(run)s::bigint] || array(
         select id from run where workflow_id = %(workflow)s and id > %(run)s and trigger_key = %(alone)s
         order by id desc limit 20))
@@ -55,8 +55,8 @@ def samples_of(workflow: Workflow) -> Samples:
     rows = list(Pin.objects.filter(workflow=workflow))
     pins = {row.step: row.output for row in rows}
     stamp = f"{chosen.made_at if chosen else ''} {max((row.made_at for row in rows), default='')}"
-    outputs = _outputs(workflow, run[0] if run else 0)
-    return Samples(trigger, {**outputs, **pins}, source, frozenset(pins), stamp)
+    outputs, at = _outputs(workflow, run[0] if run else 0)
+    return Samples(trigger, {**outputs, **pins}, source, frozenset(pins), stamp, at)
 
 
 def _run(workflow: Workflow, chosen: Sample | None) -> tuple[int, Any] | None:
@@ -70,10 +70,12 @@ def _run(workflow: Workflow, chosen: Sample | None) -> tuple[int, Any] | None:
     return (row[0], _json(row[1])) if row else None
 
 
-def _outputs(workflow: Workflow, run_id: int) -> dict[str, Any]:
+def _outputs(workflow: Workflow, run_id: int) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """Step -> output, and which outputs these are."""
     with connection.cursor() as cursor:
         cursor.execute(OUTPUTS, {"run": run_id, "workflow": workflow.pk, "alone": TEST_KEY, "largest": LARGEST})
-        return {step: _json(output) for step, output in cursor.fetchall()}
+        rows = cursor.fetchall()
+    return {step: _json(output) for step, output, _ in rows}, tuple((step, at) for step, _, at in rows)
 
 
 def runs_to_choose_from(workflow: Workflow) -> list[Run]:

@@ -5,15 +5,17 @@ References are found and renamed through here, so that both see the same texts.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from runtime.definition import walk
+from runtime.definition import LONGEST_REMEMBERED, walk
+from runtime.jsonvalues import copy_json
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
@@ -33,12 +35,32 @@ class Text:
 
 def texts(definition: dict[str, Any]) -> Iterator[Text]:
     """All of them, in the order of the page."""
-    return (slot.text for slot in _slots(definition))
+    for slot in _of_flow(definition):
+        yield slot.text
+    for step in walk(definition.get("steps") or []):
+        own = json.dumps(_without_what_is_inside(step))
+        for text in _texts_in(own) if len(own) > LONGEST_REMEMBERED else _remembered(own):
+            yield Text(step["id"], *text)
+
+
+def _without_what_is_inside(step: dict[str, Any]) -> dict[str, Any]:
+    """All of a step that holds texts of its own."""
+    own = {name: step[name] for name in ("type", "config", "timeout", "on_interrupted") if name in step}
+    return own | {"branches": [{"when": one.get("when")} for one in step["branches"]]} if step.get("branches") else own
+
+
+def _texts_in(step: str) -> tuple[tuple[str, str, str], ...]:
+    """Field, source and kind of the texts of a step in JSON."""
+    return tuple((slot.text.field, slot.text.source, slot.text.kind) for slot in _of_step({"id": "", **json.loads(step)}))
+
+
+_remembered = lru_cache(maxsize=4096)(_texts_in)
+"""Of hundreds of steps an edit changes one."""
 
 
 def rewritten(definition: dict[str, Any], change: Callable[[Text], str]) -> dict[str, Any]:
     """A copy with each text replaced by what `change` gives for it."""
-    result = deepcopy(definition)
+    result = copy_json(definition)
     for slot in list(_slots(result)):
         slot.holder[slot.key] = change(slot.text)
     return result
@@ -66,6 +88,12 @@ class _Slot(NamedTuple):
 
 
 def _slots(definition: dict[str, Any]) -> Iterator[_Slot]:
+    yield from _of_flow(definition)
+    for step in walk(definition.get("steps") or []):
+        yield from _of_step(step)
+
+
+def _of_flow(definition: dict[str, Any]) -> Iterator[_Slot]:
     yield from _in(definition, "title", "", "title", "template")
     yield from _in(definition, "search", "", "search", "expression")
     if isinstance(definition.get("limits"), dict):
@@ -75,8 +103,6 @@ def _slots(definition: dict[str, Any]) -> Iterator[_Slot]:
         kind = trigger_kinds().get(trigger.get("type"))
         if kind and isinstance(trigger.get("config"), dict):
             yield from _config(trigger["config"], kind.Config, trigger["id"], "config")
-    for step in walk(definition.get("steps") or []):
-        yield from _of_step(step)
 
 
 def _of_step(step: dict[str, Any]) -> Iterator[_Slot]:

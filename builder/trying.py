@@ -14,7 +14,6 @@ from runtime.jsonvalues import BadJson, loads_strict
 from .board import Board
 from .dataflow import names_at
 from .dataflow.problems import RULES_OF_REQUESTS
-from .dataflow.samples import trigger_shape
 from .dataflow.shapes import MISSING, of_sample, sample_of
 from .forms.widgets.expression import unbraced
 
@@ -76,6 +75,6 @@ def _no_sample(wrong: ExpressionError, board: Board) -> str:
 def _names(board: Board, owner: str, field: str) -> dict[str, Any]:
     """The names of a place; a webhook's own rule sees the request and not the run that it begins."""
     if field not in RULES_OF_REQUESTS:
-        return names_at(board.definition, owner, board.samples, field=field)
-    request = sample_of(trigger_shape(board.definition, board.samples))
+        return names_at(board.known, owner, field=field)
+    request = sample_of(board.known.trigger)
     return {**request, "trigger": request} if request is not MISSING and isinstance(request, dict) else {}

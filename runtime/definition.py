@@ -19,14 +19,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from .expressions import ExpressionError, compile
 from .slots import HIGHEST
 from .steps import step_types
-from .steps.fields import Expression, Json, Length, Text
+from .steps.fields import UNREADABLE, Expression, Json, Length, Text
 from .triggers import trigger_kinds
 
 FORMAT = 1
 MOST_STEPS = 10_000
 DEEPEST = 24
 ID = r"^[a-z][a-z0-9_]{0,63}$"
-MISSING = "This is missing: fill it in."
+MISSING = "missing"
+"""The kind of a problem that is a field left empty."""
 LONGEST_REMEMBERED = 20_000
 """Characters of a config, what is wrong with which is not worked out again for each edit elsewhere."""
 RESERVED_IDS = {"on_error", "trigger", "steps", "loop", "run", "workflow", "callbacks"}
@@ -143,13 +144,15 @@ class Definition(Strict):
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What stands in the way of publishing. `step` is a step or trigger id, empty for the workflow itself; `field` a
-    dotted path such as `config.url` or `branches.0.when`. A warning does not block."""
+    dotted path such as `config.url` or `branches.0.when`. A warning does not block. `kind` is MISSING or UNREADABLE where
+    it is one of these."""
 
     step: str
     field: str
     message: str
     warning: bool = False
     fix: dict[str, Any] | None = field(default=None, compare=False)
+    kind: str = ""
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.step, self.field, self.message) if part)
@@ -206,8 +209,9 @@ def walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Every step, parents before children, in the order of the page."""
     for step in steps:
         yield step
-        for _, inner in children(step):
-            yield from walk(inner)
+        if "branches" in step or "steps" in step or "on_error" in step:
+            for _, inner in children(step):
+                yield from walk(inner)
 
 
 def find(definition: dict[str, Any], step_id: str) -> dict[str, Any] | None:
@@ -217,18 +221,20 @@ def find(definition: dict[str, Any], step_id: str) -> dict[str, Any] | None:
 
 def _too_large(definition: Any) -> Problem | None:
     """Refuse by depth and count before anything recursive looks at it."""
-    count, stack = 0, [(definition, 0)]
+    count, stack = 0, [([definition], 0)]
     while stack:
         value, depth = stack.pop()
         if depth > 8 * DEEPEST:
             return Problem("", "steps", f"Steps are nested too deeply. At most {DEEPEST} levels.")
         if isinstance(value, dict):
             count += "type" in value and "id" in value
-            stack.extend((inner, depth + 1) for inner in value.values())
-        elif isinstance(value, list):
-            stack.extend((inner, depth + 1) for inner in value)
-        elif isinstance(value, str) and ("\x00" in value or re.search("[\ud800-\udfff]", value)):
-            return Problem("", "", "The text holds a NUL or a lone surrogate, which cannot be stored.")
+            value = value.values()
+        for inner in value:
+            if isinstance(inner, str):
+                if "\x00" in inner or not inner.isascii() and re.search("[\ud800-\udfff]", inner):
+                    return Problem("", "", "The text holds a NUL or a lone surrogate, which cannot be stored.")
+            elif isinstance(inner, dict | list):
+                stack.append((inner, depth + 1))
     if count > MOST_STEPS:
         return Problem("", "steps", f"A workflow has at most {MOST_STEPS:,} steps; this one has {count:,}.")
     return None
@@ -267,15 +273,19 @@ def _from_pydantic(item: dict[str, Any], definition: Any) -> Problem:
             rest.append(str(key))
         if isinstance(value, dict) and isinstance(value.get("id"), str) and isinstance(value.get("type"), str):
             owner, rest = value["id"], []
-    return Problem(owner, ".".join(rest), _words(item))
+    return Problem(owner, ".".join(rest), _words(item), kind=_kind(item))
+
+
+def _kind(item: dict[str, Any]) -> str:
+    """That of a pydantic error, where it is one of ours."""
+    empty = item["type"] in ("too_short", "string_too_short") and item["ctx"]["min_length"] == 1
+    return MISSING if empty else item["type"] if item["type"] in (MISSING, UNREADABLE) else ""
 
 
 def _words(item: dict[str, Any]) -> str:
+    if kind := _kind(item):
+        return "This is missing: fill it in." if kind == MISSING else str(item["msg"])
     match item["type"]:
-        case "missing":
-            return MISSING
-        case "too_short" | "string_too_short" if item["ctx"]["min_length"] == 1:
-            return MISSING
         case "extra_forbidden":
             return f"There is no field “{item['loc'][-1]}” here. Remove it."
         case "string_pattern_mismatch":
@@ -389,16 +399,16 @@ def _unique(owner: str, seen: set[str]) -> Iterator[Problem]:
 def _config(owner: str, model: type[BaseModel], config: dict[str, Any]) -> Iterator[Problem]:
     text = json.dumps(config)
     wrong = _wrong if len(text) > LONGEST_REMEMBERED else _remembered
-    for place, message in wrong(model, text):
-        yield Problem(owner, place, message)
+    for place, message, kind in wrong(model, text):
+        yield Problem(owner, place, message, kind=kind)
 
 
-def _wrong(model: type[BaseModel], config: str) -> tuple[tuple[str, str], ...]:
-    """(field, message) of all that a config in JSON has wrong."""
+def _wrong(model: type[BaseModel], config: str) -> tuple[tuple[str, str, str], ...]:
+    """(field, message, kind) of all that a config in JSON has wrong."""
     try:
         model.model_validate(json.loads(config))
     except ValidationError as error:
-        return tuple((_place(item["loc"]), _words(item)) for item in error.errors(include_url=False))
+        return tuple((_place(item["loc"]), _words(item), _kind(item)) for item in error.errors(include_url=False))
     return ()
 
 

@@ -56,6 +56,13 @@ def check_json(value: Any, root: str = "", deepest: int = DEEPEST) -> None:
         raise BadJson(path, message)
 
 
+def copy_json(value: Any) -> Any:
+    """A copy of JSON data, several times as fast as `deepcopy`, which has to look for what is there twice."""
+    if isinstance(value, dict):
+        return {key: copy_json(inner) for key, inner in value.items()}
+    return [copy_json(inner) for inner in value] if isinstance(value, list) else value
+
+
 def storable_text(text: str) -> str:
     """The text with U+FFFD for what no database text can hold: NUL and lone surrogates."""
     return _UNSTORABLE.sub("\ufffd", text)

@@ -145,7 +145,7 @@ def _problems(definition: dict[str, Any], team_id: int, workflow_id: int | None 
     found = check(definition)
     if any(not one.warning for one in found):
         return found
-    return [*found, *dataflow.problems(definition), *circles(definition, team_id, workflow_id)]
+    return [*found, *dataflow.problems(dataflow.Known(definition)), *circles(definition, team_id, workflow_id)]
 
 
 def _require_sound(definition: dict[str, Any], team_id: int, workflow_id: int | None = None) -> None:

@@ -4,8 +4,9 @@ Structure is checked by `runtime.definition`; here it is taken as sound, and wha
 """
 
 from .available import Source, available_at, names_at, request_of
+from .known import Known
 from .problems import problems, put_right
 from .samples import Samples
 from .shapes import Shape
 
-__all__ = ["Samples", "Shape", "Source", "available_at", "names_at", "problems", "put_right", "request_of"]
+__all__ = ["Known", "Samples", "Shape", "Source", "available_at", "names_at", "problems", "put_right", "request_of"]

@@ -8,12 +8,11 @@ from typing import Any
 from runtime.definition import walk
 
 from ..editing.places import label_of
-from ..editing.triggers import trigger_label
-from .samples import Samples, item_shape, output_shapes, trigger_shape
-from .scope import AT_END, SEES_ITS_LOOP, USABLE, Places, Reach
+from .known import Known
+from .samples import item_shape
+from .scope import AT_END, SEES_ITS_LOOP, USABLE, Reach
 from .shapes import ANY, MISSING, Shape, of_sample, sample_of
 
-NO_SAMPLES = Samples()
 REQUEST = ("body", "headers", "query", "method")
 
 
@@ -29,19 +28,17 @@ class Source:
     maybe: bool = False
 
 
-def available_at(definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES) -> list[Source]:
+def available_at(known: Known, step_id: str) -> list[Source]:
     """The trigger, the innermost loop's item, the steps that have run before this one, and the run itself."""
-    outputs, places = output_shapes(definition, samples), Places.of(definition)
-    sources = [
-        Source("trigger", trigger_name(definition), _trigger_type(definition), trigger_shape(definition, samples))
-    ]
+    definition, outputs, places = known.definition, known.outputs, known.places
+    sources = [Source("trigger", known.trigger_name, _trigger_type(definition), known.trigger)]
     for loop in places.loops(step_id)[-1:]:
         fields = {"index": of_sample(0)}
         if _is_while(loop):
             given = {step["id"]: Shape("group", {"output": outputs[step["id"]]}) for step in _inside(loop)}
             fields["last"] = Shape("group", given, closed=True)
         else:
-            fields = {"item": item_shape(loop, names_at(definition, loop["id"], samples)), **fields}
+            fields = {"item": item_shape(loop, names_at(known, loop["id"])), **fields}
         sources.append(Source("loop", label_of(loop), "loop", Shape("group", fields, closed=True)))
     for target in places.ways:
         seen, step = places.seen(step_id, target), places.step(target)
@@ -53,24 +50,21 @@ def available_at(definition: dict[str, Any], step_id: str, samples: Samples = NO
     return [*sources, *_about_the_run(definition)]
 
 
-def request_of(definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> list[Source]:
+def request_of(known: Known) -> list[Source]:
     """What a webhook's own rule may use: the request, before there is a run."""
-    shape = trigger_shape(definition, samples)
-    return [Source(name, name.capitalize(), "webhook", shape.fields.get(name, ANY)) for name in REQUEST]
+    return [Source(name, name.capitalize(), "webhook", known.trigger.fields.get(name, ANY)) for name in REQUEST]
 
 
-def names_at(
-    definition: dict[str, Any], step_id: str, samples: Samples = NO_SAMPLES, *, field: str = ""
-) -> dict[str, Any]:
+def names_at(known: Known, step_id: str, *, field: str = "") -> dict[str, Any]:
     """Names for evaluating on sample data at a place, as far as samples reach. Some fields of a loop see its inside."""
-    outputs, places = output_shapes(definition, samples), Places.of(definition)
+    definition, outputs, places = known.definition, known.outputs, known.places
     names: dict[str, Any] = {
         "steps": {},
         "run": {"id": 1, "started_at": "2027-01-15T09:00:00+00:00", "test": True},
         "workflow": {"name": definition.get("name", ""), "version": 1},
         "callbacks": {step["id"]: f"https://…/callbacks/1/{step['id']}/" for step in _callbacks(definition)},
     }
-    if (trigger := sample_of(trigger_shape(definition, samples))) is not MISSING:
+    if (trigger := sample_of(known.trigger)) is not MISSING:
         names["trigger"] = trigger
     for target in places.ways:
         seen = places.seen(step_id, target, at_end=field in AT_END)
@@ -91,11 +85,6 @@ def _is_while(loop: dict[str, Any]) -> bool:
 
 def _inside(loop: dict[str, Any]) -> list[dict[str, Any]]:
     return list(walk(loop.get("steps") or []))
-
-
-def trigger_name(definition: dict[str, Any]) -> str:
-    triggers = definition.get("triggers") or []
-    return trigger_label(triggers[0]) if len(triggers) == 1 else "Trigger"
 
 
 def _trigger_type(definition: dict[str, Any]) -> str:

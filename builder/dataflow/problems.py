@@ -13,10 +13,9 @@ from ..editing.places import label_of
 from ..editing.repair import replaced
 from ..forms.conditions import decompose
 from ..texts import Text, texts
-from .available import NO_SAMPLES, trigger_name
 from .habits import ITEM, OUTPUTS, Meant, meant, of_trigger, respelled
+from .known import Known
 from .paths import Path, written
-from .samples import Samples, output_shapes, trigger_shape
 from .scope import AT_END, SEES_ITS_LOOP, USABLE, Places, Reach, Seen, lane_label
 from .shapes import ANY, Shape
 
@@ -38,19 +37,19 @@ RULES_OF_REQUESTS = ("config.dedupe", "config.only")
 """A webhook's own rules: they see the request, and not the run that it begins."""
 
 
-def problems(definition: dict[str, Any], samples: Samples = NO_SAMPLES) -> list[Problem]:
+def problems(known: Known) -> list[Problem]:
     """All of them, in the order of the page. A warning may turn out well; the others cannot."""
-    checker = Checker.of(definition, samples)
-    return [problem for text in texts(definition) for problem in checker.problems(text)]
+    checker = Checker(known)
+    return [problem for text in texts(known.definition) for problem in checker.problems(text)]
 
 
-def put_right(definition: dict[str, Any], text: Text, samples: Samples = NO_SAMPLES) -> str | None:
+def put_right(known: Known, text: Text) -> str | None:
     """What a text that cannot be read was meant to be, spelled and named as here; None where nobody can tell."""
-    source = respelled(definition, text)
+    source = respelled(known.definition, text)
     if source is None:
         return None
     text = replace(text, source=source)
-    for problem in list(Checker.of(definition, samples).problems(text)):
+    for problem in list(Checker(known).problems(text)):
         if problem.fix and not problem.warning:
             text = replace(text, source=replaced(text, problem.fix["old"], problem.fix["new"]))
     return text.source
@@ -58,15 +57,19 @@ def put_right(definition: dict[str, Any], text: Text, samples: Samples = NO_SAMP
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    definition: dict[str, Any]
-    places: Places
-    trigger: Shape
-    outputs: dict[str, Shape]
+    known: Known
 
-    @classmethod
-    def of(cls, definition: dict[str, Any], samples: Samples) -> Checker:
-        shapes = trigger_shape(definition, samples), output_shapes(definition, samples)
-        return cls(definition, Places.of(definition), *shapes)
+    @property
+    def places(self) -> Places:
+        return self.known.places
+
+    @property
+    def trigger(self) -> Shape:
+        return self.known.trigger
+
+    @property
+    def outputs(self) -> dict[str, Shape]:
+        return self.known.outputs
 
     def problems(self, text: Text) -> Iterator[Problem]:
         if text.field in RULES_OF_REQUESTS or "{{" not in text.source and text.kind == "template":
@@ -88,7 +91,7 @@ class Checker:
             case "steps":
                 return self.step(text, rest, guarded)
             case "trigger":
-                return self.known(text, ["trigger"], self.trigger, rest, trigger_name(self.definition), guarded)
+                return self.field_of(text, ["trigger"], self.trigger, rest, self.known.trigger_name, guarded)
             case "loop":
                 return self.loop(text, rest, guarded)
             case "run" | "workflow":
@@ -111,7 +114,7 @@ class Checker:
             guess = suggest(target, usable)
             fix = _instead(["steps", target], ["steps", guess] if guess else None)
             return _problem(text, f"There is no step “{target}”.", fix)
-        if step in self.loops(text) and (item := next((at for at, part in enumerate(rest) if at and part in ITEM), 0)):
+        if step["type"] == "loop" and step in self.loops(text) and (item := next((at for at, part in enumerate(rest) if at and part in ITEM), 0)):
             words = "The loop gives its output at its end. Inside it, its item is loop.item."
             return _meant(text, Meant(words, written(["steps", *rest[: item + 1]]), "loop.item"))
         if problem := self.order(text, step, self.seen(text, target), guarded):
@@ -120,7 +123,7 @@ class Checker:
             new = ["steps", target, "output", *(() if rest[1] in OUTPUTS else rest[1:2])]
             fix = {**_use(["steps", target, rest[1]], new), "label": f"Use {'.'.join(map(str, new[2:]))}"}
             return _problem(text, f"What “{label_of(step)}” gives stands in its output: {written(new)}.", fix)
-        return self.known(text, ["steps", target, "output"], self.outputs[target], rest[2:], label_of(step), guarded)
+        return self.field_of(text, ["steps", target, "output"], self.outputs[target], rest[2:], label_of(step), guarded)
 
     def order(self, text: Text, step: dict[str, Any], seen: Seen, guarded: bool) -> Problem | None:
         name, box = label_of(step), seen.through
@@ -152,7 +155,7 @@ class Checker:
             return _problem(text, f"“{name}” is turned off and gives nothing.")
         return None
 
-    def known(self, text: Text, base: list[str], shape: Shape, rest: Path, name: str, guarded: bool) -> Problem | None:
+    def field_of(self, text: Text, base: list[str], shape: Shape, rest: Path, name: str, guarded: bool) -> Problem | None:
         """Whether a declared or sampled value has this field. A sample only warns: the next value may have it."""
         inner, followed = shape.at(rest)
         if followed < len(rest) and inner.type in ("list", "text") and rest[followed] in LENGTHS:
@@ -179,7 +182,7 @@ class Checker:
         if not around:
             return _problem(text, "There is no loop around this step.")
         if len(rest) > 1 and rest[0] == "item":
-            return self.known(text, ["loop", "item"], self.item(around[-1]), rest[1:], "The item", guarded)
+            return self.field_of(text, ["loop", "item"], self.item(around[-1]), rest[1:], "The item", guarded)
         if "while" not in (around[-1].get("config") or {}):
             if rest and (rest[0] in ITEM | {"value"} or self.item(around[-1]).at(rest[:1])[1]) and rest[0] not in ABOUT["loop"]:
                 new = ["loop", "item", *(() if rest[0] in ITEM | {"value"} else rest[:1])]

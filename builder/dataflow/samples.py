@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runtime.definition import walk
-from runtime.expressions import ExpressionError, compile, compile_value
+from runtime.expressions import ExpressionError, compile, compile_template, compile_value
 from runtime.triggers import trigger_kinds
 from runtime.triggers.manual import fields_of
 
@@ -17,13 +17,15 @@ from .shapes import ANY, MISSING, Shape, group, merged, of_sample, of_schema, sa
 @dataclass(frozen=True, slots=True)
 class Samples:
     """What a real run had: its input, its steps' outputs by id, and what to call it ("run 48,213"). `pins` are the steps
-    whose output a person set instead; `stamp` changes whenever any of it was chosen anew."""
+    whose output a person set instead; `stamp` changes whenever any of it was chosen anew, `came` whenever the run has given
+    more."""
 
     trigger: Any = MISSING
     steps: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     pins: frozenset[str] = frozenset()
     stamp: str = ""
+    came: tuple[Any, ...] = ()
 
 
 TEXT, NUMBER, YES_NO, EMPTY_LIST = Shape("text"), Shape("number"), Shape("yes/no"), Shape("list")
@@ -111,7 +113,8 @@ def _set(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:
 
 def _computed(value: Any, names: Mapping[str, Any]) -> Shape:
     try:
-        return of_sample(compile_value(value).render(names, steps=20_000))
+        made = compile_template(value) if isinstance(value, str) else compile_value(value)  # texts are remembered
+        return of_sample(made.render(names, steps=20_000))
     except (ExpressionError, ValueError):
         return ANY
 

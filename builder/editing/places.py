@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from runtime import paths
 from runtime.definition import children, find
+from runtime.jsonvalues import copy_json
 from runtime.steps import step_types
 
 BODY, ERROR_LANE = "", "on_error"
@@ -53,7 +53,7 @@ class Place:
 
 def copied(definition: dict[str, Any]) -> dict[str, Any]:
     """A copy to change freely, with the two lists that every definition has."""
-    copy = deepcopy(definition)
+    copy = copy_json(definition)
     copy.setdefault("triggers", [])
     copy.setdefault("steps", [])
     return copy

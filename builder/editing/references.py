@@ -46,15 +46,21 @@ def rewritings(definition: dict[str, Any], old: str, new: str) -> Iterator[tuple
             yield text, after
 
 
-def _mentioned(text: Text, names: Mapping[str, str]) -> Iterator[Token]:
+def code_of(text: Text) -> Iterator[list[Token]]:
+    """The tokens of an expression; of a template those of each of its parts. Raises SyntaxProblem."""
     if text.kind == "expression":
-        yield from _ids(tokens(text.source), names)
+        yield tokens(text.source)
         return
     start = text.source.find("{{")
     while start >= 0:
         part = tokens(text.source, start + 2, in_braces=True)
-        yield from _ids(part, names)
+        yield part
         start = text.source.find("{{", part[-1].end + 2)
+
+
+def _mentioned(text: Text, names: Mapping[str, str]) -> Iterator[Token]:
+    for part in code_of(text):
+        yield from _ids(part, names)
 
 
 def _ids(part: list[Token], names: Mapping[str, str]) -> Iterator[Token]:

@@ -13,11 +13,12 @@ from ..fields import ConfigField
 
 
 class FieldError(ValueError):
-    """What was typed is no value. `row` is the row to blame, of widgets that have rows."""
+    """What was typed is no value. `row` is the row to blame, of widgets that have rows; `unreadable` says that it is no
+    expression."""
 
-    def __init__(self, message: str, row: int | None = None):
+    def __init__(self, message: str, row: int | None = None, *, unreadable: bool = False):
         super().__init__(message)
-        self.row = row
+        self.row, self.unreadable = row, unreadable
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from runtime.triggers import trigger_kinds
 from ..changewords import Told, plain, told
 from ..diff import Change
 from ..drawing import Card
+from ..tree import Branch
 from .formats import display_name
 
 register = template.Library()
@@ -39,6 +40,13 @@ def step_card(context: Context, card: Card, oob: bool = False) -> SafeString:
 @lru_cache(maxsize=4096)
 def _card(card: Card, oob: bool, **shown: Any) -> SafeString:
     return get_template("canvas/card.html").template.render(Context({"card": card, "oob": oob, **shown}))
+
+
+@register.simple_tag
+@lru_cache(maxsize=1024)
+def data_source(branch: Branch) -> SafeString:
+    """A root of the data tree with all under it. What hundreds of steps give is mostly what it was a moment ago."""
+    return get_template("canvas/branch.html").template.render(Context({"branch": branch, "root": True}))
 
 
 @register.filter

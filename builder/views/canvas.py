@@ -8,6 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import path, reverse
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
@@ -136,15 +137,15 @@ def renewed(request: HttpRequest, board: Board, before: Drawing | None) -> HttpR
 
 
 def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
-    """What the templates of the builder need of a board and of who looks at it."""
+    """What the templates of the builder need of a board and of who looks at it. A panel needs less of it than a page."""
     may_edit = can(request.user, Role.BUILDER, board.workflow.team)
     return {
         "board": board,
         "workflow": board.workflow,
         "draft": board.draft,
-        "drawing": board.drawing,
-        "problems": _listed(board),
-        "history": board.history,
+        "drawing": SimpleLazyObject(lambda: board.drawing),
+        "problems": SimpleLazyObject(lambda: _listed(board)),
+        "history": SimpleLazyObject(lambda: board.history),
         "folded": folded(board.workflow, request.user),
         "readonly": not may_edit,
         "may_edit": may_edit,
@@ -162,7 +163,7 @@ def _listed(board: Board) -> list[dict[str, Any]]:
     found = []
     for problem in board.problems:
         words, (place, _, rest) = problem.message, problem.field.partition(".")
-        if words == MISSING and place == "config" and problem.step in types:
+        if problem.kind == MISSING and place == "config" and problem.step in types:
             words = f"“{field_title(types[problem.step], rest)}” is missing: fill it in."
         found.append({"name": board.name_of(problem.step), "problem": problem, "words": words})
     return found

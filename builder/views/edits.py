@@ -24,7 +24,7 @@ from ..drafts import Saved, StaleRevision
 from ..drawing import patches
 from ..editing import EditError, apply
 from ..fieldedits import field_operation
-from ..fixes import UNREADABLE, use_label
+from ..fixes import use_label
 from ..forms.base import FieldError
 from ..forms.widgets.expression import unbraced
 from ..models import Draft
@@ -46,9 +46,9 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     revision, over = _revision(request.POST), _revision(request.POST, "over")
-    key, draft = _key(request.POST), drafts.load(workflow)
+    key = _key(request.POST)
     try:
-        operation = _operation(request.POST, _as_seen(draft, revision if over < 0 else over), workflow)
+        operation = _operation(request.POST, workflow, revision if over < 0 else over)
         if over < 0:
             saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key)
         else:
@@ -118,16 +118,17 @@ def _step_in_history(request: HttpRequest, pk: int, act: Any, verb: str) -> Http
     return _changed(request, workflow, saved, {"op": act.__name__}, announce)
 
 
-def _as_seen(draft: Draft, revision: int) -> dict[str, Any]:
+def _as_seen(workflow: Workflow, revision: int) -> dict[str, Any]:
     """The definition that the page had: what was typed there is read as it was meant."""
+    draft = drafts.load(workflow)
     if revision == draft.revision:
         return draft.definition
     return drafts.at_revision(draft, revision) or draft.definition
 
 
-def _operation(post: QueryDict, definition: dict[str, Any], workflow: Workflow) -> Operation:
+def _operation(post: QueryDict, workflow: Workflow, made_on: int) -> Operation:
     if "field" in post:
-        return field_operation(definition, workflow.live_version, post)
+        return field_operation(_as_seen(workflow, made_on), workflow.live_version, post)
     try:
         operation = loads_strict(post.get("operation", "").encode(), root="operation")
     except BadJson as wrong:
@@ -185,7 +186,7 @@ def _changed(
 def _field_refused(request: HttpRequest, board: Board, wrong: FieldError) -> HttpResponse:
     """What was typed is no value: it stays in the field, unsaved, with the reason beside it; `put` is what would be one."""
     detail = {"field": request.POST.get("field", ""), "message": str(wrong), "row": wrong.row}
-    if UNREADABLE in str(wrong) and (new := _put_right(request.POST, board)):
+    if wrong.unreadable and (new := _put_right(request.POST, board)):
         detail |= {"put": new, "label": use_label(new)}
     return trigger_client_event(HttpResponse(), "draft:refused", detail)
 
@@ -194,7 +195,7 @@ def _put_right(post: QueryDict, board: Board) -> str | None:
     """For an expression in a field of its own, or one beside its rules."""
     typed = post.get("expression") if post.get("mode") == "expression" else post.get("value")
     text = Text(post.get("owner", ""), post.get("field", ""), unbraced(typed or ""), "expression")
-    return put_right(board.definition, text, board.samples)
+    return put_right(board.known, text)
 
 
 def _refused(message: str) -> HttpResponse:

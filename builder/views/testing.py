@@ -27,7 +27,7 @@ from runtime.triggers.manual import fields_of, read_form
 
 from ..access import get_workflow
 from ..board import Board, problems_of
-from ..dataflow import names_at
+from ..dataflow import Known, names_at
 from ..dataflow.samples import trigger_shape
 from ..dataflow.shapes import MISSING, sample_of
 from ..dryrun import dry_run
@@ -46,7 +46,7 @@ def step_test(request: HttpRequest, pk: int) -> HttpResponse:
     """Without an effect; with `real`, as a test run of this step alone."""
     board = Board.of(get_workflow(request.user, pk, Role.BUILDER))
     step = request.POST.get("step", "")
-    names = names_at(board.definition, step, board.samples)
+    names = names_at(board.known, step)
     if not request.POST.get("real"):
         shown = dry_run(board.definition, step, names, board.workflow.team_id)
         return render(request, "canvas/test_shown.html", {"shown": shown})
@@ -197,7 +197,7 @@ def _ask(
     body = sample.get("body") if isinstance(sample, dict) and sample is not MISSING else None
     known = body if isinstance(body, dict) and (asked.past or test) else {}
     fields = fields_of(chosen.get("config") or {}) if chosen and chosen["type"] in ("manual", "form") else []
-    problems = problems_of(asked.definition, board.samples, board.connections) if test else []
+    problems = problems_of(Known(asked.definition, board.samples), board.connections) if test else []
     context = {
         "workflow": board.workflow,
         "board": board,

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from ..durations import parse_duration
 from ..expressions import SyntaxProblem, compile, compile_template, compile_value
@@ -29,11 +30,19 @@ class Words:
     of: Mapping[str, str]
 
 
+UNREADABLE = "unreadable"
+"""The kind of every problem that is a text's own spelling."""
+
+
+def _unreadable(problem: SyntaxProblem) -> PydanticCustomError:
+    return PydanticCustomError(UNREADABLE, "{problem}", {"problem": str(problem)})
+
+
 def _expression(source: str) -> str:
     try:
         compile(source)
     except SyntaxProblem as problem:
-        raise ValueError(str(problem)) from None
+        raise _unreadable(problem) from None
     return source
 
 
@@ -41,7 +50,7 @@ def _template(source: str) -> str:
     try:
         compile_template(source)
     except SyntaxProblem as problem:
-        raise ValueError(str(problem)) from None
+        raise _unreadable(problem) from None
     return source
 
 
@@ -49,7 +58,7 @@ def _value(value: Any) -> Any:
     try:
         compile_value(value)
     except SyntaxProblem as problem:
-        raise ValueError(str(problem)) from None
+        raise _unreadable(problem) from None
     return value
 
 

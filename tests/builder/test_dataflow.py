@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from builder.dataflow import Samples, available_at, problems
+from builder.dataflow import Known, Samples, available_at, problems
 from runtime.definition import find
 
 FLOW = {
@@ -36,11 +36,11 @@ def with_text(step, text):
     flow = deepcopy(FLOW)
     target = find(flow, step)
     target["config"] = {**target["config"], **({"values": {"v": text}} if target["type"] == "set" else {"body": text})}
-    return [problem for problem in problems(flow) if problem.step == step]
+    return [problem for problem in problems(Known(flow)) if problem.step == step]
 
 
 def test_a_sound_flow_has_no_problems():
-    assert problems(FLOW) == []
+    assert problems(Known(FLOW)) == []
 
 
 def test_a_field_that_a_schema_does_not_declare_blocks_and_names_the_near_one():
@@ -94,25 +94,25 @@ def test_what_surely_has_run_is_free_to_use():
 def test_a_loop_collects_from_its_own_steps_at_the_end_of_an_iteration():
     flow = deepcopy(FLOW)
     find(flow, "each")["config"]["collect"] = "steps.note.output.z + string(loop.index)"
-    assert problems(flow) == []
+    assert problems(Known(flow)) == []
 
 
 def test_the_title_knows_the_trigger_only():
     flow = {**FLOW, "title": "{{ trigger.body.email }} {{ steps.qualify.output.score }}"}
-    [problem] = problems(flow)
+    [problem] = problems(Known(flow))
     assert problem.step == "" and "made when the run starts" in problem.message
 
 
 def test_a_step_that_is_off_gives_nothing():
     flow = deepcopy(FLOW)
     find(flow, "qualify")["off"] = True
-    assert ["turned off" in problem.message for problem in problems(flow)] == [True]
+    assert ["turned off" in problem.message for problem in problems(Known(flow))] == [True]
 
 
 def test_a_rule_that_compares_with_nothing_is_counted():
     flow = deepcopy(FLOW)
     find(flow, "hot")["branches"][0]["when"] = 'steps.qualify.output.score > 70 && !trigger.body.email.endsWith("")'
-    [problem] = problems(flow)
+    [problem] = problems(Known(flow))
     assert problem.message == "Rule 2 has no value to compare with." and problem.field == "branches.0.when"
 
 
@@ -122,7 +122,7 @@ def test_a_text_that_cannot_be_read_is_left_to_the_structural_check():
 
 def test_the_tree_holds_what_may_be_used_with_the_values_of_a_run():
     samples = Samples(trigger={"body": {"email": "priya@halden.example"}}, steps={"qualify": {"score": 82}}, source="run 48,213")
-    sources = {source.path: source for source in available_at(FLOW, "note", samples)}
+    sources = {source.path: source for source in available_at(Known(FLOW, samples), "note")}
     assert list(sources) == ["trigger", "loop", "steps.qualify.output", "steps.call.output", "steps.mail.output", "steps.left.output", "steps.right.output", "steps.add.output", "run", "workflow"]
     assert sources["steps.qualify.output"].shape.fields["score"].sample == 82
     assert sources["steps.qualify.output"].shape.fields["reason"].type == "text"
@@ -131,7 +131,7 @@ def test_the_tree_holds_what_may_be_used_with_the_values_of_a_run():
 
 
 def test_the_loops_item_is_the_first_of_its_sample_list():
-    loop = next(source for source in available_at(FLOW, "add") if source.path == "loop")
+    loop = next(source for source in available_at(Known(FLOW), "add") if source.path == "loop")
     assert loop.shape.fields["item"].fields["mail"].sample == "a@b.example"
 
 
@@ -143,7 +143,7 @@ def test_a_field_that_the_loops_items_do_not_have_warns():
 def test_set_values_are_computed_on_the_samples():
     flow = deepcopy(FLOW)
     find(flow, "left")["config"]["values"] = {"x": "{{ size(trigger.body.people) + 1 }}"}
-    tree = {source.path: source for source in available_at(flow, "last")}
+    tree = {source.path: source for source in available_at(Known(flow), "last")}
     assert tree["steps.left.output"].shape.fields["x"].sample == 2
 
 
@@ -151,7 +151,7 @@ def test_a_while_loop_offers_what_its_last_iteration_gave_and_a_list_loop_does_n
     def problems_with(config, text):
         steps = [{"id": "fetch", "type": "set", "config": {"values": {"page": text}}}]
         loop = {"id": "pages", "type": "loop", "config": config, "steps": steps}
-        return [problem.message for problem in problems({"format": 1, "name": "x", "triggers": [], "steps": [loop]})]
+        return [problem.message for problem in problems(Known({"format": 1, "name": "x", "triggers": [], "steps": [loop]}))]
 
     again = {"while": "loop.index == 0 || loop.last.fetch.output.page < 3"}
     assert problems_with(again, "{{ loop.last.fetch.output.page }}") == []
@@ -161,7 +161,7 @@ def test_a_while_loop_offers_what_its_last_iteration_gave_and_a_list_loop_does_n
     fetch = {"id": "fetch", "type": "set", "config": {"values": {"page": 1}}}
     loop = {"id": "pages", "type": "loop", "config": again, "steps": [fetch]}
     definition = {"format": 1, "name": "x", "triggers": [], "steps": [loop]}
-    (loop,) = [source for source in available_at(definition, "fetch") if source.path == "loop"]
+    (loop,) = [source for source in available_at(Known(definition), "fetch") if source.path == "loop"]
     assert set(loop.shape.fields) == {"index", "last"} and set(loop.shape.fields["last"].fields) == {"fetch"}
 
 
@@ -170,6 +170,6 @@ def test_expressions_that_see_an_answer_or_a_request_may_name_it():
             "success_if": "response.status == 200"}  # fmt: skip
     hook = {"id": "lead", "type": "webhook", "config": {"only": "body.type == 'paid' && headers['x-a'] == 'b'", "dedupe": "body.id"}}
     definition = {"format": 1, "name": "x", "triggers": [hook], "steps": [{"id": "call", "type": "http", "config": call}]}
-    assert not problems(definition)
+    assert not problems(Known(definition))
     call["body"] = "{{ response.body }}"
-    assert [problem.field for problem in problems(definition)] == ["config.body"]
+    assert [problem.field for problem in problems(Known(definition))] == ["config.body"]

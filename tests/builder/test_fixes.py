@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builder.board import problems_of
-from builder.dataflow.available import NO_SAMPLES
+from builder.dataflow import Known
 from builder.editing import apply
 from runtime.definition import find
 
@@ -36,24 +36,24 @@ MAYBE["branches"][0]["steps"] = [{"id": "made", "type": "set", "config": {"value
     (flow(MAYBE, {"id": "b", "type": "set", "config": {"values": {"y": "{{ steps.made.output.x }}"}}}), "config.values.y", "Else use nothing"),
 ])  # fmt: skip
 def test_a_fix_takes_its_problem_away(definition, field, label):
-    before = problems_of(definition, NO_SAMPLES, ())
+    before = problems_of(Known(definition), ())
     [problem] = [one for one in before if one.field == field]
     assert problem.fix["label"] == label
-    after = problems_of(apply(definition, problem.fix["operation"]).definition, NO_SAMPLES, ())
+    after = problems_of(Known(apply(definition, problem.fix["operation"]).definition), ())
     assert [one for one in after if one.message == problem.message] == []
     assert len(after) <= len(before)
 
 
 def test_what_may_be_missing_gets_something_in_its_place():
     definition = flow(MAYBE, {"id": "b", "type": "set", "config": {"values": {"y": "{{ steps.made.output.x }}"}}})
-    [problem] = problems_of(definition, NO_SAMPLES, ())
+    [problem] = problems_of(Known(definition), ())
     fixed = apply(definition, problem.fix["operation"]).definition
     assert find(fixed, "b")["config"]["values"]["y"] == '{{ steps.?made.output.x.orValue("") }}'
 
 
 def test_a_connection_that_the_team_does_not_have_is_named():
     definition = flow({"id": "call", "type": "http", "config": {"url": "https://crm.example/", "connection": "CRM"}})
-    [problem] = problems_of(definition, NO_SAMPLES, ())
+    [problem] = problems_of(Known(definition), ())
     assert (problem.step, problem.field, problem.warning) == ("call", "config.connection", True)
     assert "no connection “CRM”" in problem.message
-    assert problems_of(definition, NO_SAMPLES, {"CRM"}) == []
+    assert problems_of(Known(definition), {"CRM"}) == []

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 
 from builder.board import problems_of
-from builder.dataflow import Samples
+from builder.dataflow import Known, Samples
 from builder.editing import apply
 from runtime.definition import find
 
@@ -51,6 +51,10 @@ READABLE = [
     # What was sent
     ("last", "{{ trigger.email }}", "stands in its body, trigger.body.email", "{{ trigger.body.email }}"),
     ("last", "{{ trigger.data.email }}", "trigger.body.email", "{{ trigger.body.email }}"),
+    ("last", "{{ trigger['email'] }}", "stands in its body, trigger.body.email", "{{ trigger.body.email }}"),
+    ("last", '{{ trigger["data"]["email"] + "trigger.email" }}', "trigger.body.email", '{{ trigger.body.email + "trigger.email" }}'),
+    ("last", "{{ steps['qualify']['score'] }}", "steps.qualify.output.score", "{{ steps.qualify.output.score }}"),
+    ("add", "{{ loop['mail'] }}", "it is loop.item.mail", "{{ loop.item.mail }}"),
     ("last", "{{ input.email }}", "here it is trigger.body", "{{ trigger.body.email }}"),
     ("last", "{{ body.email }}", "here it is trigger.body", "{{ trigger.body.email }}"),
     ("last", "{{ flow_input.email }}", "here it is trigger.body", "{{ trigger.body.email }}"),
@@ -87,7 +91,7 @@ UNREADABLE = [
 
 
 def problem_of(flow, step):
-    found = [one for one in problems_of(flow, SAMPLES, ()) if one.step == step]
+    found = [one for one in problems_of(Known(flow, SAMPLES), ()) if one.step == step]
     assert len(found) == 1, found
     return found[0]
 
@@ -103,7 +107,7 @@ def with_text(step, text):
 
 
 def test_the_flow_is_sound_without_them():
-    assert problems_of(FLOW, SAMPLES, ()) == []
+    assert problems_of(Known(FLOW, SAMPLES), ()) == []
 
 
 @pytest.mark.parametrize(("step", "text", "words", "right"), READABLE, ids=lambda value: str(value)[:40])
@@ -116,7 +120,7 @@ def test_a_name_from_elsewhere_is_told_what_it_is_here(step, text, words, right)
         return
     fixed = press(flow, problem)
     assert find(fixed, step)["config"]["values"]["v"] == right
-    assert problems_of(fixed, SAMPLES, ()) == []
+    assert problems_of(Known(fixed, SAMPLES), ()) == []
 
 
 @pytest.mark.parametrize(("text", "words", "right"), UNREADABLE, ids=lambda value: str(value)[:40])
@@ -129,7 +133,7 @@ def test_a_spelling_from_elsewhere_is_put_right_at_one_press(text, words, right)
         return
     fixed = press(flow, problem)
     assert find(fixed, "last")["config"]["values"]["v"] == right
-    assert problems_of(fixed, SAMPLES, ()) == []
+    assert problems_of(Known(fixed, SAMPLES), ()) == []
 
 
 def test_what_an_answer_is_called_where_its_pages_are_followed():

@@ -215,6 +215,29 @@ def test_figures_of_operations_count_live_runs_only():
     assert 'holdfast_runs_ended_last_hour{state="failed"} 1\n' in exposition()
 
 
+def test_problems_that_were_found_are_looked_for_again_when_anything_they_rest_on_has_changed(flow):
+    reads = {"id": "reads", "type": "set", "config": {"values": {"x": "{{ steps.look.output.body.name }}"}}}
+    look = {"id": "look", "type": "http", "config": {"url": "https://crm.example/", "connection": "CRM"}}
+    drafts.save(flow, {**FLOW, "steps": [look, reads]}, revision=None)
+
+    def told():
+        return [problem.step for problem in Board.of(flow).problems]
+
+    assert told() == ["look"], "there is no such connection"
+    Credential.objects.create(team=flow.team, name="CRM", kind="bearer")
+    assert told() == []
+    version = factories.version(FLOW, of=flow.team)
+    run, alone = (factories.run(version, state="succeeded", trigger_key=key, test=True) for key in ("a", "test"))
+    Run.objects.filter(pk__in=[run.pk, alone.pk]).update(workflow=flow)
+    assert told() == []
+    factories.result(run, "look", 1, 2, output={"status": 200, "body": {"id": 1}})
+    assert told() == ["reads"], "what the run gave since has no name"
+    factories.result(alone, "look", 3, 4, output={"status": 200, "body": {"name": "Priya"}})
+    assert told() == []
+    samples.pin(flow, "look", {"status": 200, "body": {"id": 1}}, user=None)
+    assert told() == ["reads"]
+
+
 def test_a_board_knows_its_pins(flow):
     samples.pin(flow, "look", {"status": 1}, user=None)
     [look, *_] = Board.of(flow).drawing.flow.nodes

@@ -8,7 +8,7 @@ import pytest
 
 from builder import drafts
 from builder.board import Board
-from builder.dataflow import names_at
+from builder.dataflow import Known, names_at
 from builder.dataflow.samples import Samples, output_shapes
 from builder.examples import example
 from builder.flowmaking import make_flow
@@ -66,8 +66,8 @@ def test_a_loops_own_fields_see_its_inside():
     loop = {"id": "each", "type": "loop", "config": {"items": "trigger.body.items"}, "steps": [{"id": "a", "type": "set", "config": {"values": {"x": "{{ loop.item * 2 }}"}}}]}
     flow = {"format": 1, "name": "x", "triggers": [], "steps": [loop]}
     samples = Samples(trigger={"body": {"items": [3]}}, steps={"a": {"x": 6}})
-    assert "loop" not in names_at(flow, "each", samples)
-    at_end = names_at(flow, "each", samples, field="config.collect")
+    assert "loop" not in names_at(Known(flow, samples), "each")
+    at_end = names_at(Known(flow, samples), "each", field="config.collect")
     assert at_end["loop"]["item"] == 3 and at_end["steps"]["a"]["output"] == {"x": 6}
 
 

@@ -56,7 +56,7 @@ class Condition(Widget):
         except RuleError as wrong:
             raise FieldError(str(wrong), wrong.row) from None
         except SyntaxProblem as wrong:
-            raise FieldError(str(wrong)) from None
+            raise FieldError(str(wrong), unreadable=True) from None
         return expression
 
 
@@ -88,7 +88,7 @@ def read_expression(text: str) -> str | None:
     try:
         compile(source)
     except SyntaxProblem as wrong:
-        raise FieldError(str(wrong)) from None
+        raise FieldError(str(wrong), unreadable=True) from None
     return source
 
 
