@@ -74,7 +74,8 @@ def rename(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
         raise EditError(f"Use lower-case letters, digits and _, beginning with a letter. Try “{slug(new_id)}”.")
     if new_id != step["id"] and new_id in taken_ids(draft) | RESERVED_IDS:
         raise EditError(f"The id “{new_id}” is taken. Choose another one.")
-    return Edit(_rename(draft, step["id"], new_id), f"Rename {step['id']} to {new_id}", new_id)
+    label = f"Rename {step['id']} to {new_id}"
+    return Edit(_rename(draft, step["id"], new_id), label, new_id)
 
 
 def _put(draft: dict[str, Any], steps: list[dict[str, Any]], place: Place) -> None:

@@ -72,6 +72,7 @@ class Confirm extends HTMLElement {
     why.value = "";
     dialog.returnValue = "";
     dialog.showModal();
+    if (ask) why.focus();
     return dialog;
   }
 }

@@ -1,9 +1,10 @@
-/* Native dialogs: [data-dialog="id"] opens one, <dialog data-open> opens itself when it arrives,
-   a click beside it closes it. */
+/* Native dialogs: [data-dialog="id"] opens one, <dialog data-open> opens itself when it arrives, [data-close-dialog] and a
+   click beside it close it. That button is none of its form's: Enter in a field presses the first of these. */
 
 document.addEventListener("click", event => {
   const opener = event.target.closest("[data-dialog]");
   if (opener) document.getElementById(opener.dataset.dialog)?.showModal();
+  event.target.closest("[data-close-dialog]")?.closest("dialog").close();
   if (event.target.matches("dialog.dialog[open]") && isBeside(event.target, event)) event.target.close();
 });
 

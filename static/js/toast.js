@@ -27,6 +27,7 @@ class Toasts extends HTMLElement {
     const box = template.content.firstElementChild.cloneNode(true);
     box.querySelector("[data-text]").textContent = message;
     if (undo) box.append(this.#undoButton(undo, action ?? "Undo"));
+    box.toggleAttribute("data-undoes", Boolean(undo));
     this.#clear();
     this.append(box);
     this.seconds = undo ? SECONDS_WITH_UNDO : SECONDS;

@@ -55,7 +55,7 @@ def test_the_keys_are_listed_and_lead_from_part_to_part(builder, lead):  # noqa:
     builder.name_of("qualify").focus()
     press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
-    for what in ("Walk the steps", "Pick several steps", "Find a step", "Canvas, panel, problems", "Collapse or expand", "Undo, redo"):
+    for what in ("Walk the steps, and the + of empty lanes", "Pick several steps", "Find a step", "Canvas, panel, problems", "Collapse or expand", "Undo, redo"):
         expect(keys.get_by_text(what, exact=True)).to_be_visible()
     press("Escape")
     press("Enter")

@@ -152,3 +152,7 @@ def test_steps_are_pasted_as_anybody_may_write_them(builder, lead):  # noqa: F81
     builder.name_of("qualify").focus()
     builder.page.keyboard.press("Control+v")
     expect(builder.page.locator(".toast")).to_contain_text("There is no copied step to paste.")
+    for text, said in (('[{"id": "a",', "This is not whole JSON"), ('{"a": 1}', "This JSON holds no steps"), ('{"nodes": []}', "another product")):
+        builder.page.evaluate("text => navigator.clipboard.writeText(text)", text)
+        builder.page.keyboard.press("Control+v")
+        expect(builder.page.locator(".toast")).to_contain_text(said)

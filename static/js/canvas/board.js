@@ -1,4 +1,6 @@
 /* What the page knows of itself: the flow, the draft's revision, the open step. Everything else is asked of the server. */
+import { fragment } from "hf/fragment";
+import { toast } from "hf/toast";
 
 export const board = () => document.getElementById("board");
 export const url = part => `${board().dataset.url}${part}`;
@@ -21,7 +23,14 @@ export function announce(text) {
   document.getElementById("announce").textContent = text;
 }
 
-export { fragment } from "hf/fragment";
+export { fragment };
+
+/* For what somebody has pressed: without an answer it says so, and gives nothing. */
+export const asked = address =>
+  fragment(address).catch(() => {
+    toast({ message: "There is no answer from Holdfast. Nothing was changed; try again in a moment.", kind: "failed" });
+    return "";
+  });
 
 /* Put out-of-band parts of an answer in their places. What lies over the cards, and where they stand, is put right by whoever
    hears of it. */

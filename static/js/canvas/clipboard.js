@@ -1,6 +1,7 @@
 /* Copy, cut and paste of steps, through the system's clipboard as JSON: between flows, and as text for whoever wants it. */
 import { announce, current, fragment, isTrigger, readonly, url } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
+import { placeOf } from "hf/canvas/places";
 import { about, chosen, named } from "hf/canvas/selection";
 import { isTyping } from "hf/keyboard";
 import { toast } from "hf/toast";
@@ -39,9 +40,22 @@ export async function pasteAt(place) {
 }
 
 function paste(text, place) {
-  const steps = read(text) ?? read(localStorage.getItem(KIND) ?? "");
+  const steps = read(text) ?? (isJson(text) ? null : read(localStorage.getItem(KIND) ?? ""));
   if (steps) edit({ op: "paste", steps, place });
-  else toast({ message: "There is no copied step to paste.", kind: "attention" });
+  else toast({ message: whyNot(text), kind: "attention" });
+}
+
+const isJson = text => /^\s*[[{]/.test(text);
+
+/* What is wrong with a text that holds no steps. */
+function whyNot(text) {
+  if (!isJson(text)) return "There is no copied step to paste.";
+  try {
+    const { nodes } = JSON.parse(text);
+    return nodes ? "This is a flow of another product. Its steps cannot be pasted here." : "This JSON holds no steps: each has an id and a type.";
+  } catch (wrong) {
+    return `This is not whole JSON, and nothing was pasted: ${wrong.message}`;
+  }
 }
 
 /* What was copied here, or steps as anybody may write them: a flow, a list of steps, one step. */
@@ -55,8 +69,10 @@ function read(text) {
   }
 }
 
-/* After what is picked or focused, else at the end, so that it is seen where the flow goes on. */
+/* At the + that has the focus; after what is picked or focused; else at the end, so that it is seen where the flow goes on. */
 function afterCurrent() {
+  const add = document.activeElement.closest("#stage .add");
+  if (add) return placeOf(add);
   const last = chosen().at(-1);
   return last ? { after: last } : { index: isTrigger(current()) ? 0 : Number.MAX_SAFE_INTEGER };
 }

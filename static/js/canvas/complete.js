@@ -7,6 +7,7 @@ import { rank, wanted } from "hf/canvas/suggestions";
 const MOST = 40;
 
 let functions = null;
+let looks = 0;
 let field = null;
 let now = null; // {caret, from, kind, word}
 let shown = [];
@@ -30,15 +31,17 @@ const fieldOf = target => target.closest?.("#panel .expr, #panel textarea[name=e
 
 async function loadFunctions() {
   const answer = await fragment(document.getElementById("complete").dataset.url).catch(() => "");
+  if (!answer) functions = null; // asked for again the next time
   return answer ? JSON.parse(answer).functions : [];
 }
 
 async function look(target, asked = false) {
+  const mine = ++looks;
   const caret = caretIn(target);
   const found = caret && wanted(caret, languageOf(target), asked);
   if (!found) return close();
   const known = await (functions ??= loadFunctions());
-  if (document.activeElement !== target) return;
+  if (mine !== looks || document.activeElement !== target) return; // more was typed meanwhile
   [field, now] = [target, { ...found, caret }];
   shown = rank(found, rows(), known).slice(0, MOST);
   picked = 0;
@@ -86,7 +89,7 @@ function mark() {
   const item = popup().children[picked];
   item.scrollIntoView({ block: "nearest" });
   field.setAttribute("aria-activedescendant", item.id);
-  announce(`${shown[picked].label}, ${shown[picked].about}`);
+  announce([shown[picked].label, shown[picked].about].filter(Boolean).join(", "));
 }
 
 function place() {

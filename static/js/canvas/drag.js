@@ -3,8 +3,7 @@
 import { announce, card, readonly } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
 import { openMenu } from "hf/canvas/menu";
-import { placeOf } from "hf/canvas/picker";
-import { legal } from "hf/canvas/places";
+import { legal, placeOf } from "hf/canvas/places";
 import { about, chosen, named } from "hf/canvas/selection";
 import { view } from "hf/canvas/view";
 

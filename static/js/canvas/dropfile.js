@@ -20,17 +20,18 @@ addEventListener("drop", async event => {
   board().removeAttribute("data-over");
   const [file, more] = event.dataTransfer.files;
   if (readonly() || !file || more) return;
-  const found = file.size <= LARGEST ? read(await file.text()) : null;
+  const text = file.size <= LARGEST ? await file.text() : "";
+  const found = read(text);
   if (found?.holdfast === "steps" && Array.isArray(found.steps)) edit({ op: "paste", steps: found.steps, place: { parent: "", lane: "" } });
   else if (Array.isArray(found?.steps)) ask(found, file.name);
-  else toast({ message: `${file.name} holds no flow. Nothing was changed.`, kind: "failed" });
+  else toast({ message: `${file.name} holds no flow. ${text.trim() && found === undefined ? "It is not whole JSON. " : ""}Nothing was changed.`, kind: "failed" });
 });
 
 function read(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return null;
+    return undefined;
   }
 }
 

@@ -1,5 +1,5 @@
 /* Ctrl+F: a step by its name, id, type, note, or by what stands in its settings. Arrows walk what was found, Enter opens it. */
-import { announce, card, focusCard, fragment, url } from "hf/canvas/board";
+import { announce, asked, card, focusCard, url } from "hf/canvas/board";
 import { reveal } from "hf/canvas/folding";
 import { open as openPanel } from "hf/canvas/panel";
 import { view } from "hf/canvas/view";
@@ -30,7 +30,7 @@ function close({ back = true } = {}) {
 
 async function look() {
   const { value } = input();
-  const html = value.trim() ? await fragment(`${url("find/")}?${new URLSearchParams({ q: value })}`).catch(() => "") : "";
+  const html = value.trim() ? await asked(`${url("find/")}?${new URLSearchParams({ q: value })}`) : "";
   if (input().value !== value) return;
   list().innerHTML = html;
   list().hidden = !html.trim();

@@ -21,6 +21,7 @@ document.addEventListener("keydown", event => {
 });
 
 document.addEventListener("draft:saved", ({ detail }) => {
+  document.querySelector(".toast[data-undoes]")?.remove(); // it would take back another edit now
   if (!["remove", "remove_trigger", "remove_lane", "remove_note", "unwrap"].includes(detail.op)) return;
   toast({ message: detail.label.replace(/^Remove /, "Removed "), undo: document.getElementById("board").dataset.url + "undo/" });
 });

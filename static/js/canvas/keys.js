@@ -1,5 +1,5 @@
 /* The keyboard on the canvas: arrows walk the steps by where they stand, A adds, Del removes, Esc closes the top layer. */
-import { announce, card, cards, current, focusCard, isTrigger, readonly } from "hf/canvas/board";
+import { announce, card, cards, current, focusCard, isTrigger, nameOf, readonly } from "hf/canvas/board";
 import { toggleFold } from "hf/canvas/folding";
 import { act, openMenu } from "hf/canvas/menu";
 import { addNote } from "hf/canvas/notes";
@@ -35,7 +35,13 @@ function editKey(event) {
     event.preventDefault();
     addNote(card(step) && !isTrigger(step) ? step : "");
   }
-  if (!card(step) || event.defaultPrevented) return;
+  if (event.defaultPrevented) return;
+  const add = key === "a" && event.target.closest(".add");
+  if (add) {
+    event.preventDefault();
+    return add.click();
+  }
+  if (!card(step)) return (key === "a" || EDITS[key]) && chooseFirst(event);
   if (key === "a" && isTrigger(step)) document.querySelector("#node-triggers .add")?.click();
   else if (key === "a") openAfter(step);
   else if (key === "e") open(step);
@@ -45,12 +51,27 @@ function editKey(event) {
   event.preventDefault();
 }
 
+/* A key that is about a step, and none is chosen. */
+function chooseFirst(event) {
+  event.preventDefault();
+  enter();
+  const first = current();
+  announce(first ? `${nameOf(first)}. Press the key again for this step, or walk to another one by the arrows.` : "There is no step yet. Press Enter to choose what starts the flow.");
+}
+
+/* The step where one stands, else the first; on a flow without any, the place of its trigger. */
+function enter() {
+  const first = card(current()) ?? cards()[0];
+  if (first) focusCard(first.dataset.step);
+  else document.querySelector("#stage .step--missing")?.focus();
+}
+
 /* Canvas, panel, problems, and round again: nobody has to pass every step to reach the panel. */
 function nextPart(event) {
   if (document.querySelector("dialog[open]")) return;
   event.preventDefault();
   const stops = [
-    () => focusCard(current() || cards()[0]?.dataset.step),
+    enter,
     () => visible("#panel input, #panel button, #panel [tabindex='0']")?.focus(),
     () => visible("#problems button")?.focus(),
   ];
@@ -62,6 +83,21 @@ function nextPart(event) {
     stops[next % parts.length]();
     return announce(part.getAttribute("aria-label"));
   }
+}
+
+/* A step that goes takes its card's focus with it: that goes to the nearest one before it that is still there, so that a person
+   goes on where they were. */
+let stood = [];
+document.addEventListener("canvas:swapping", () => {
+  const all = cards().map(one => one.dataset.step);
+  stood = document.activeElement === document.body ? [] : all.slice(0, all.indexOf(current()) + 1).reverse();
+});
+for (const event of ["draft:saved", "draft:caught_up"]) {
+  document.addEventListener(event, () => {
+    const left = stood.find(card);
+    if (left && left !== stood[0] && document.activeElement === document.body) focusCard(left);
+    stood = [];
+  });
 }
 
 const visible = selector => [...document.querySelectorAll(selector)].find(one => one.offsetParent && !one.disabled);
@@ -76,22 +112,26 @@ function escape(event) {
 
 function walk(event) {
   event.preventDefault();
-  const from = card(current());
-  if (!from) return focusCard(cards()[0]?.dataset.step);
+  const from = document.activeElement.closest(LONE) ?? card(current());
+  if (!from) return enter();
   const next = nearest(from, ...WAYS[event.key]);
   if (!next) return;
-  if (event.shiftKey) walkTo(from.dataset.step, next.dataset.step);
+  if (next.matches(LONE)) return next.focus();
+  if (event.shiftKey && from.dataset.step) walkTo(from.dataset.step, next.dataset.step);
   focusCard(next.dataset.step);
   view().show(next);
 }
 
-/* The nearest card on that side. Sideways, what lies straight ahead counts as much nearer: the same row of the next lane.
+/* The + of a lane, body or flow that holds no step: where there is no card to walk to, the way leads there. */
+const LONE = "#stage .link--open > .add[data-parent], #stage .node--triggers:nth-last-child(2) > .link > .add";
+
+/* The nearest of them on that side. Sideways, what lies straight ahead counts as much nearer: the same row of the next lane.
    Downwards a step aside is no farther than one down, so that the way leads into a condition's lanes and not past them. */
 function nearest(from, dx, dy) {
   const here = middle(from);
   let best = null;
   let least = Infinity;
-  for (const one of cards().filter(one => one.offsetParent)) {
+  for (const one of [...cards(), ...document.querySelectorAll(LONE)].filter(one => one.offsetParent)) {
     const [x, y] = middle(one);
     const ahead = dx ? (x - here[0]) * dx : (y - here[1]) * dy;
     const aside = dx ? Math.abs(y - here[1]) : Math.abs(x - here[0]);

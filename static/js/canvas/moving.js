@@ -1,8 +1,7 @@
 /* "Move to…": every legal + becomes a target; a click or Enter takes the step there, Esc leaves it where it was. */
 import { announce, board, card, focusCard } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
-import { placeOf } from "hf/canvas/picker";
-import { legal } from "hf/canvas/places";
+import { legal, placeOf } from "hf/canvas/places";
 import { about, named } from "hf/canvas/selection";
 
 let steps = [];

@@ -1,5 +1,5 @@
 /* Opening, closing and renewing the panel. The canvas keeps its place and its focus. */
-import { announce, board, card, cards, focusCard, fragment, url } from "hf/canvas/board";
+import { announce, asked, board, card, cards, focusCard, url } from "hf/canvas/board";
 import { pending, settled } from "hf/canvas/edits";
 import { reveal } from "hf/canvas/folding";
 import { showCard } from "hf/canvas/view";
@@ -10,15 +10,15 @@ let wanted = 0;
 export const panel = () => document.getElementById("panel");
 export const isOpen = () => !panel().hidden;
 
-/* step: an id, or "" for the flow's settings. */
+/* step: an id, or "" for the flow's settings. True when it is open. */
 export async function open(step, { tab = panel().dataset.tab || "setup", field = "" } = {}) {
   const query = step ? `step=${encodeURIComponent(step)}&tab=${tab}` : "settings";
   const mine = ++wanted;
   reveal(step);
   for (leave(); pending(); leave()) await settled(); // else the answer to an edit of the step that was open would come over this one
-  if (mine !== wanted) return;
-  const html = await fragment(`${url("panel/")}?${query}`).catch(() => "");
-  if (mine !== wanted || !html) return;
+  if (mine !== wanted) return false;
+  const html = await asked(`${url("panel/")}?${query}`);
+  if (mine !== wanted || !html) return false;
   htmx.swap("#panel", html, { swapStyle: "outerHTML" });
   mark(step);
   address(step);
@@ -26,17 +26,17 @@ export async function open(step, { tab = panel().dataset.tab || "setup", field =
     showCard(step);
     if (field) goTo(field);
   });
+  return true;
 }
 
 async function openByHand(step) {
-  await open(step);
-  announce(`${panel().getAttribute("aria-label")} are open; F6 goes there`);
+  if (await open(step)) announce(`${panel().getAttribute("aria-label")} are open; F6 goes there`);
 }
 
 export function close() {
   wanted++;
   const owner = panel().dataset.owner;
-  const hadFocus = panel().contains(document.activeElement);
+  const hadFocus = document.activeElement === document.body || panel().contains(document.activeElement);
   leave();
   htmx.swap("#panel", '<aside class="inspector" id="panel" hidden></aside>', { swapStyle: "outerHTML" });
   mark(null);

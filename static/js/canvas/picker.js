@@ -1,8 +1,9 @@
 /* The picker: opens beside a +, is searched and walked by keyboard, and adds what is chosen at that place. */
-import { announce, card, fragment, nameOf, url } from "hf/canvas/board";
+import { announce, asked, card, nameOf, url } from "hf/canvas/board";
 import { pasteAt } from "hf/canvas/clipboard";
 import { edit } from "hf/canvas/edits";
 import { addNote } from "hf/canvas/notes";
+import { placeOf } from "hf/canvas/places";
 
 const RECENT = "holdfast/recent-steps";
 const KEPT = 5;
@@ -12,6 +13,7 @@ const EDGE = 12;
 
 let opener = null;
 let place = null;
+let came = null; // from where it was opened: the +, or the card on which a key was pressed
 
 export async function openAfter(step) {
   const button = document.querySelector(`#stage .add[data-after="${CSS.escape(step)}"]`);
@@ -23,17 +25,15 @@ export function openInstead(step) {
   open(card(step).querySelector("[data-menu]"), new URLSearchParams({ replace: step }).toString());
 }
 
-export function placeOf(button) {
-  return button.dataset.after ? { after: button.dataset.after } : { parent: button.dataset.parent, lane: button.dataset.lane, index: 0 };
-}
-
 async function open(button, query = placeQuery(button)) {
   close();
   opener = button;
+  came = document.activeElement;
   place = button.matches(".add") ? placeOf(button) : null;
   button.setAttribute("aria-expanded", "true");
-  const html = await fragment(`${url("picker/")}?${query}`);
+  const html = await asked(`${url("picker/")}?${query}`);
   if (opener !== button) return;
+  if (!html) return close();
   htmx.swap("#picker-slot", html, { swapStyle: "innerHTML" });
   const picker = document.getElementById("picker");
   if (place?.after) picker.setAttribute("aria-label", `Add a step after ${nameOf(place.after)}`);
@@ -46,7 +46,7 @@ const placeQuery = button => ("addTrigger" in button.dataset ? "triggers" : new 
 export function close({ focus = false } = {}) {
   document.getElementById("picker")?.remove();
   opener?.removeAttribute("aria-expanded");
-  if (focus) opener?.focus({ preventScroll: true });
+  if (focus) (came?.isConnected && came !== document.body ? came : opener)?.focus({ preventScroll: true });
   opener = null;
 }
 

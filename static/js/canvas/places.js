@@ -1,3 +1,8 @@
+/* The place that a + stands for, as operations name it. */
+export function placeOf(button) {
+  return button.dataset.after ? { after: button.dataset.after } : { parent: button.dataset.parent, lane: button.dataset.lane, index: 0 };
+}
+
 /* Where steps may go: every + but those inside them and the two beside a single one, which would change nothing. */
 
 export function legal(ids) {

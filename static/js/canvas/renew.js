@@ -1,5 +1,5 @@
 /* A field of the panel, asked for again as it is saved now. */
-import { fragment, url } from "hf/canvas/board";
+import { asked, url } from "hf/canvas/board";
 import { settled } from "hf/canvas/edits";
 
 /* Gives the new element, or nothing when the field is gone. */
@@ -8,7 +8,7 @@ export async function renew(place) {
   const { field } = place.dataset;
   await settled();
   const query = new URLSearchParams({ owner, field });
-  const html = await fragment(`${url("field/")}?${query}`).catch(() => "");
+  const html = await asked(`${url("field/")}?${query}`);
   if (!html || !place.isConnected) return null;
   const box = document.createElement("template");
   box.innerHTML = html;

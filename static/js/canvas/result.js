@@ -68,6 +68,7 @@ function tell(host, { value, type, error, column, short }) {
   line.classList.toggle("result--wrong", Boolean(error));
   line.querySelector("b").textContent = error ? "" : "=";
   line.querySelector("span").textContent = error ? `${error}${column ? ` (column ${column})` : ""}` : `${value || "empty"}${short ? "…" : ""}`;
+  line.title = value ?? "";
   line.querySelector("small").textContent = error ? "" : type;
 }
 

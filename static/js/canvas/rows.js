@@ -46,7 +46,8 @@ class Rows extends HTMLElement {
   };
 }
 
-const focusFirst = row => row.querySelector("input:not([type=hidden]), .expr, select")?.focus();
+/* The first control that is there to be seen: an expression's own input is not. */
+export const focusFirst = row => [...row.querySelectorAll("input, .expr, select")].find(one => one.offsetParent)?.focus();
 
 /* A row that is gone has no control that could change: the field itself says so. */
 function tell(rows) {

@@ -1,5 +1,6 @@
 /* <hf-rules>: a condition as rows of value, comparison, value; all or any; or as one expression. */
 import { renew } from "hf/canvas/renew";
+import { focusFirst } from "hf/canvas/rows";
 
 class Rules extends HTMLElement {
   connectedCallback() {
@@ -32,7 +33,7 @@ class Rules extends HTMLElement {
     if (place) place.before(row);
     else this.rows.append(row);
     this.#join();
-    row.querySelector(".expr, input:not([type=hidden])").focus();
+    focusFirst(row);
   }
 
   #remove(row) {

@@ -172,6 +172,7 @@ class Canvas extends HTMLElement {
     style.setProperty("--x", `${Math.round(this.#x)}px`);
     style.setProperty("--y", `${Math.round(this.#y)}px`);
     style.setProperty("--z", this.#z);
+    style.setProperty("--wire", `${Math.round(2 / this.#z)}px`); // whole pixels: a border has no others
     this.stage.classList.add("is-placed");
     views[this.getAttribute("aria-label")] = this.#fitted ? null : [this.#x, this.#y, this.#z];
     const level = this.querySelector(".zoom output");
