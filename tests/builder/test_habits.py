@@ -17,7 +17,7 @@ FLOW = {
     "name": "Leads",
     "triggers": [{"id": "lead", "type": "webhook", "name": "New lead", "config": {"sample": SENT}}],
     "steps": [
-        {"id": "qualify", "type": "ai", "name": "Qualify lead", "config": {"prompt": "x", "schema": {"type": "object", "properties": {"score": {"type": "integer"}, "tier": {"type": "string"}}}}},
+        {"id": "qualify", "type": "ai", "name": "Qualify lead", "config": {"connection": "AI", "prompt": "x", "schema": {"type": "object", "properties": {"score": {"type": "integer"}, "tier": {"type": "string"}}}}},
         {"id": "call", "type": "http", "name": "Call", "config": {"url": "https://a.example/"}},
         {"id": "each", "type": "loop", "name": "Each", "config": {"items": "trigger.body.people"}, "steps": [{"id": "add", "type": "set", "config": {"values": {"v": "x"}}}]},
         {"id": "last", "type": "set", "config": {"values": {"v": "x"}}},
@@ -91,7 +91,7 @@ UNREADABLE = [
 
 
 def problem_of(flow, step):
-    found = [one for one in problems_of(Known(flow, SAMPLES), ()) if one.step == step]
+    found = [one for one in problems_of(Known(flow, SAMPLES), {"AI"}) if one.step == step]
     assert len(found) == 1, found
     return found[0]
 
@@ -107,7 +107,7 @@ def with_text(step, text):
 
 
 def test_the_flow_is_sound_without_them():
-    assert problems_of(Known(FLOW, SAMPLES), ()) == []
+    assert problems_of(Known(FLOW, SAMPLES), {"AI"}) == []
 
 
 @pytest.mark.parametrize(("step", "text", "words", "right"), READABLE, ids=lambda value: str(value)[:40])
@@ -120,7 +120,7 @@ def test_a_name_from_elsewhere_is_told_what_it_is_here(step, text, words, right)
         return
     fixed = press(flow, problem)
     assert find(fixed, step)["config"]["values"]["v"] == right
-    assert problems_of(Known(fixed, SAMPLES), ()) == []
+    assert problems_of(Known(fixed, SAMPLES), {"AI"}) == []
 
 
 @pytest.mark.parametrize(("text", "words", "right"), UNREADABLE, ids=lambda value: str(value)[:40])
@@ -133,7 +133,7 @@ def test_a_spelling_from_elsewhere_is_put_right_at_one_press(text, words, right)
         return
     fixed = press(flow, problem)
     assert find(fixed, "last")["config"]["values"]["v"] == right
-    assert problems_of(Known(fixed, SAMPLES), ()) == []
+    assert problems_of(Known(fixed, SAMPLES), {"AI"}) == []
 
 
 def test_what_an_answer_is_called_where_its_pages_are_followed():
