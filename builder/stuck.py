@@ -24,6 +24,7 @@ LISTED = 8
 SILENT_AFTER = timedelta(seconds=15)
 OVERDUE_AFTER = timedelta(seconds=60)
 LONG_CALL = timedelta(minutes=10)
+MOST_SILENT = 100
 HALTED = "Nobody takes it: all work is paused, until an administrator resumes it"
 NOBODY = "Nobody takes it: no worker is alive. Start manage.py qcluster"
 
@@ -68,7 +69,7 @@ def stuck(user: Any) -> list[Stuck]:
     asking = list(runs.filter(state=RunState.ATTENTION).order_by("pk")[:LISTED])
     waits, alive = _waits_of(asking), _somebody_lives()
     rows = [_asks(run, waits.get(run.pk)) for run in asking]
-    rows += _expired(runs, alive)
+    rows += _left_behind(runs, alive)
     overdue = runs.filter(
         state=RunState.OPEN, dispatch__token=None, dispatch__queued=False, dispatch__priority__in=LEVELS,
         dispatch__due_at__lt=BusinessNow() - OVERDUE_AFTER,
@@ -78,16 +79,23 @@ def stuck(user: Any) -> list[Stuck]:
         Stuck(run, "", "", run.dispatch.due_at, "queued", words)
         for run in overdue.order_by("dispatch__due_at")[:LISTED]
     ]
-    return [*rows, *_long_calls(runs)][: 2 * LISTED]
+    told = {row.run.pk for row in rows}
+    return [*rows, *(row for row in _long_calls(runs) if row.run.pk not in told)][: 2 * LISTED]
 
 
 def _somebody_lives() -> bool:
     return Worker.objects.filter(ended_at=None, beat_at__gt=ClockNow() - SILENT_AFTER).exists()
 
 
-def _expired(runs: Any, alive: bool) -> list[Stuck]:
-    """Runs whose lease ran out, with what whoever takes them over will do about the call that was under way."""
-    found = list(runs.filter(dispatch__token__isnull=False, dispatch__leased_until__lt=ClockNow()).order_by("pk")[:LISTED])
+def _left_behind(runs: Any, alive: bool) -> list[Stuck]:
+    """Runs whose lease ran out, and those in the hands of a worker that is silent, with what whoever takes them over will do
+    about the call that was under way."""
+    held = runs.filter(dispatch__token__isnull=False)
+    found = list(held.filter(dispatch__leased_until__lt=ClockNow()).order_by("pk")[:LISTED])
+    silent = dict(Worker.objects.filter(ended_at=None, beat_at__lte=ClockNow() - SILENT_AFTER).values_list("pk", "beat_at")[:MOST_SILENT])
+    if silent:
+        known = [run.pk for run in found]
+        found += held.filter(dispatch__worker_id__in=list(silent)).exclude(pk__in=known).order_by("pk")[:LISTED]
     with connection.cursor() as cursor:
         cursor.execute(OPEN_CALLS, [[run.pk for run in found]])
         calls = dict(cursor.fetchall())
@@ -96,7 +104,8 @@ def _expired(runs: Any, alive: bool) -> list[Stuck]:
         path = calls.get(run.pk, "")
         words = _what_follows(run.version, path) if alive else NOBODY
         step = name_at(run.version.definition, path) if path else ""
-        rows.append(Stuck(run, step, f"w-{run.dispatch.worker_id}", run.dispatch.leased_until, "running", words, path))
+        since = silent.get(run.dispatch.worker_id, run.dispatch.leased_until)
+        rows.append(Stuck(run, step, f"w-{run.dispatch.worker_id}", since, "running", words, path))
     return rows
 
 

@@ -119,6 +119,21 @@ def test_a_worker_that_is_silent_is_shown_with_what_it_holds(version):
     assert told["rows"][0]["cells"].count("on") == 9
 
 
+def test_what_a_silent_worker_holds_is_stuck_before_its_lease_ends_too(client, operator, version):
+    silent, alive = factories.worker(), factories.worker()
+    Worker.objects.filter(pk=silent.pk).update(beat_at=timezone.now() - timedelta(seconds=17))
+    held, fine = factories.run(version, dispatch="claimed"), factories.run(version, dispatch="claimed")
+    Dispatch.objects.filter(pk=held.pk).update(worker_id=silent.pk)
+    Dispatch.objects.filter(pk=fine.pk).update(worker_id=alive.pk)
+    factories.attempt(held, DEAL, 1, 4, None)
+    row, = operations.stuck(operator)
+    assert (row.run, row.worker, row.step) == (held, f"w-{silent.pk}", "Create deal in CRM") and "happen" in row.words
+    assert timedelta(seconds=16) < timezone.now() - row.since < timedelta(minutes=2)
+    assert "1 run in its hands, see below" in client.get(reverse("operations")).content.decode()
+    Dispatch.objects.filter(pk=held.pk).update(leased_until=timezone.now() - timedelta(seconds=1))
+    assert [row.run for row in operations.stuck(operator)] == [held], "once"
+
+
 def test_a_dead_worker_is_listed_until_another_stands_in_its_place_and_its_runs_are_taken_over(version):
     dead = factories.worker()
     Worker.objects.filter(pk=dead.pk).update(beat_at=timezone.now() - timedelta(minutes=6), started_at=timezone.now() - timedelta(hours=1))
