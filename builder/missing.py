@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from runtime.definition import Problem, walk
 from runtime.steps import step_types
@@ -28,9 +28,18 @@ def missing_connections(definition: dict[str, Any], known: Collection[str]) -> I
 def doubts(definition: dict[str, Any]) -> Iterator[Problem]:
     """Warnings: what the steps themselves say of their settings."""
     for step in walk(definition.get("steps") or []):
-        if (kind := step_types().get(step["type"])) and not step.get("off"):
-            for field, words in kind.doubts(step.get("config") or {}):
+        kind = step_types().get(step["type"])
+        if kind and not step.get("off") and _is_sound(kind.Config, step.get("config") or {}):
+            for field, words in kind.doubts(step):
                 yield Problem(step["id"], f"config.{field}", words, warning=True)
+
+
+def _is_sound(model: type[BaseModel], config: dict[str, Any]) -> bool:
+    try:
+        model.model_validate(config)
+    except ValidationError:
+        return False
+    return True
 
 
 def _owners(definition: dict[str, Any]) -> Iterator[tuple[dict[str, Any], type[BaseModel]]]:

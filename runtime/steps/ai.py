@@ -119,7 +119,8 @@ class Ai(StepType):
             what = list((config.get("schema") or {}).get("properties") or {})
         return " · ".join(filter(None, [DO.get(task, "AI"), ", ".join(what[:3])]))
 
-    def doubts(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def doubts(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        config = step.get("config") or {}
         task = config.get("task", "extract")
         if task in ("extract", "generate") and not config.get("connection"):
             yield "connection", f"The built-in model cannot {task}. Choose an AI provider, or make a connection to one under Connections."

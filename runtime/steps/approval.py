@@ -15,7 +15,7 @@ what was approved, so after a rejection the run ends, unless the step says that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -126,6 +126,16 @@ class Approval(StepType):
             return self.summary
         return f"Asks {_who(lines, config.get('policy'), config.get('needed', 2))} · {config.get('expires', '7d')}"
 
+    def doubts(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        config = step.get("config") or {}
+        lines, needed = config["approvers"], config.get("needed", 2)
+        if config.get("policy") == "count" and needed > len(lines) and not any("{{" in line or is_name(line) for line in lines):
+            yield "needed", f"{needed} have to approve, but only {len(lines)} {'is' if len(lines) == 1 else 'are'} asked."
+        ends = _seconds(config.get("expires", "7d"))
+        for name in ("remind", "escalate_after"):
+            if ends is not None and (after := _seconds(config.get(name))) is not None and after >= ends:
+                yield name, f"The time to answer ends after {config.get('expires', '7d')}, before that."
+
     async def run(self, ctx: Context) -> Outcome:
         question = await _question(ctx)
         keep = {"on_rejected": ctx.config["on_rejected"], "on_expired": ctx.config["on_expired"]}
@@ -150,6 +160,11 @@ def _who(lines: list[str], policy: Any, needed: Any) -> str:
         return "1 person"
     first = {"all": "all", "count": str(needed)}.get(str(policy), "any")
     return f"{len(lines)} in turn" if policy == "ordered" else f"{first} of {len(lines)} people"
+
+
+def _seconds(text: Any) -> float | None:
+    """Of a length that is told; None where there is none, or a run works it out."""
+    return None if not text or "{{" in str(text) else parse_duration(str(text)).total_seconds()
 
 
 def _time(config: Mapping[str, Any], name: str):

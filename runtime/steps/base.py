@@ -257,8 +257,9 @@ class StepType(ABC):
         """The default of `on_interrupted`: `repeat` or `ask`."""
         return "repeat"
 
-    def doubts(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """(field, words) of what can be saved and is going to fail, from the raw config, which may be incomplete."""
+    def doubts(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """(field, words) of what can be saved and is going to fail, or does nothing. From the step as the definition has it; its
+        config is sound."""
         yield from ()
 
     @abstractmethod

@@ -30,6 +30,15 @@ def _said(text: str) -> str:
     return text
 
 
+def _instant(text: str) -> str:
+    if "{{" not in text:
+        try:
+            parse_instant(text, "UTC")
+        except ValueError:
+            raise ValueError(f"“{text[:40]}” is not a date and time. Write it like 2027-01-15T09:00.") from None
+    return text
+
+
 def _time_of_day(text: str) -> str:
     if "{{" not in text:
         parse_time(text)
@@ -46,7 +55,7 @@ class DelayConfig(Config):
     for_: Duration | None = Field(
         None, alias="for", title="Wait for", description="A number and a unit: 30s, 15m, 2h, 3d.", examples=["2d"]
     )
-    until: Annotated[Text, AfterValidator(_said)] | None = Field(
+    until: Annotated[Text, AfterValidator(_said), AfterValidator(_instant)] | None = Field(
         None, title="Until", description="A date and time.", examples=["2027-01-15T09:00", "{{ trigger.body.start }}"]
     )
     at: Annotated[Text, AfterValidator(_said), AfterValidator(_time_of_day)] | None = Field(

@@ -6,7 +6,7 @@ more. A lane that fails does not matter as long as the others can still be enoug
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -39,6 +39,11 @@ class Parallel(StepType):
     def line(self, config: Mapping[str, Any]) -> str:
         words = WORDS.get(str(config.get("join", "all")))
         return f"Parallel · {words.format(needed=config.get('needed', 2))}" if words else self.summary
+
+    def doubts(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        config, lanes = step.get("config") or {}, len(step.get("branches") or ())
+        if config.get("join") == "count" and config.get("needed", 2) > lanes:
+            yield "needed", f"There {'is 1 lane' if lanes == 1 else f'are {lanes} lanes'}, so that never comes."
 
     async def run(self, ctx: Context) -> Outcome:
         raise NotImplementedError("The interpreter walks parallels itself.")

@@ -16,6 +16,7 @@ from django.urls import reverse
 from builder import drafts
 from builder.board import Board
 from builder.flowmaking import make_flow
+from builder.missing import doubts
 from runtime.definition import find
 from runtime.models import Membership, Role, Team, Trigger
 from runtime.publish import publish
@@ -263,3 +264,20 @@ def test_a_task_that_the_built_in_model_cannot_do_is_said_before_anything_runs(t
     flow = make_flow(team, "Writes", user=None, definition={"format": 1, "name": "Writes", "steps": [ask, ask | {"id": "quote", "config": {"task": "summarise", "prompt": "x"}}]})
     found = [(one.step, one.field, one.warning) for one in Board.of(flow).problems if "built-in" in one.message]
     assert found == [("ask", "config.connection", True)]
+
+
+@pytest.mark.parametrize(
+    ("step", "field"),
+    [
+        ({"type": "parallel", "config": {"join": "count", "needed": 3}, "branches": [{"id": "a", "steps": []}, {"id": "b", "steps": []}]}, "needed"),
+        ({"type": "approval", "config": {"approvers": ["a@b.example"], "policy": "count", "needed": 2, "subject": "Go?"}}, "needed"),
+        ({"type": "approval", "config": {"approvers": ["a@b.example"], "expires": "3d", "remind": "3d", "subject": "Go?"}}, "remind"),
+        ({"type": "approval", "config": {"approvers": ["a@b.example"], "escalate_after": "8d", "escalate_to": ["c@b.example"], "subject": "Go?"}}, "escalate_after"),
+        ({"type": "approval", "config": {"approvers": ["team:Sales"], "policy": "count", "needed": 2, "subject": "Go?", "remind": "{{ trigger.body.t }}"}}, ""),
+        ({"type": "approval", "config": {"policy": "count"}}, ""),
+        ({"type": "parallel", "config": {"join": "count"}, "branches": [{"id": "a", "steps": []}, {"id": "b", "steps": []}]}, ""),
+    ],
+)
+def test_what_cannot_come_true_is_said_before_anything_runs(step, field):
+    found = [one.field for one in doubts({"steps": [{"id": "one", **step}]})]
+    assert found == ([f"config.{field}"] if field else [])

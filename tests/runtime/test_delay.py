@@ -58,7 +58,7 @@ def test_it_is_spread_over_the_time_that_is_given():
     [({}, "config"), ({"for": "1h", "at": "09:00"}, "config"), ({"at": "24:00"}, "config.at"), ({"at": "9"}, "config.at"),
      ({"business_days": 0}, "config.business_days"), ({"business_days": 1, "calendar": "Atlantis"}, "config.calendar"),
      ({"business_days": 1, "calendar": "DE-XX"}, "config.calendar"), ({"at": "09:00", "closed": ["24.12."]}, "config.closed"),
-     ({"at": "09:00", "zone": "Mars"}, "config.zone"), ({"for": "1h", "jitter": "much"}, "config.jitter")],
+     ({"at": "09:00", "zone": "Mars"}, "config.zone"), ({"until": "tomorrow"}, "config.until"), ({"until": "2027-13-01"}, "config.until"), ({"for": "1h", "jitter": "much"}, "config.jitter")],
 )  # fmt: skip
 def test_config_problems_name_their_field(config, field):
     problems = check({"format": 1, "name": "x", "steps": [{"id": "wait", "type": "delay", "config": config}]})
