@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from runtime.definition import find
+from runtime.definition import check, find
 from runtime.expressions import ExpressionError, compile
 from runtime.models import Credential, Run
 from runtime.paths import key_of
-from runtime.plan import make_plan
+from runtime.plan import PlanError, make_plan
 from runtime.states import RunState
 from runtime.steps import step_types
 from runtime.steps.base import Attempt, Connection, Done, Outcome, Park, Part, Person, StepError, Stop
+
+from .changewords import field_title
 
 HIDDEN = "hidden"
 SECONDS = 5
@@ -159,13 +161,14 @@ def _connections(team_id: int) -> dict[str, Connection]:
 def rendered_config(step: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
     """The step's config with its templates filled in. Raises ExpressionError, and ValueError for a config that is not
     sound."""
-    plan = make_plan(
-        {
-            "format": 1,
-            "name": "x",
-            "steps": [{"id": step["id"], "type": step["type"], "config": step.get("config") or {}}],
-        }
-    )
+    alone = {"format": 1, "name": "x", "steps": [{"id": step["id"], "type": step["type"], "config": step.get("config") or {}}]}
+    try:
+        plan = make_plan(alone)
+    except PlanError as wrong:
+        problem = next((problem for problem in check(alone) if not problem.warning), None)
+        if problem is None:
+            raise ValueError(str(wrong)) from None
+        raise ValueError(f"{field_title(step['type'], problem.field.removeprefix('config.'))}: {problem.message}") from None
     return plan.nodes[0].config.render(names)
 
 

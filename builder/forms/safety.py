@@ -199,14 +199,14 @@ def _read_retry(post: QueryDict) -> dict[str, Any]:
         raise FieldError(f"Attempts: a whole number from 1 to {LONGEST_ATTEMPTS}.")
     found: dict[str, Any] = {"max_attempts": int(text)}
     for name in ("first", "longest", "total"):
-        found[name] = read_duration(post.get(name, ""), "s") or getattr(Retry(), name)
+        found[name] = read_duration(post.get(name, ""), "s", templates=False) or getattr(Retry(), name)
     if parse_duration(found["longest"]) < parse_duration(found["first"]):
         raise FieldError("The longest pause is shorter than the first one.")
     return found
 
 
 def _read_timeout(post: QueryDict) -> str | None:
-    text = read_duration(post.get("value", ""), "s")
+    text = read_duration(post.get("value", ""), "s", templates=False)
     if text is not None and parse_duration(text).total_seconds() < 1:
         raise FieldError("At least 1 second.")
     return text

@@ -245,7 +245,7 @@ def test_safety_reads_what_is_typed(field, data, expected):
     assert read_safety(CALL, field, post(**data)) == expected
 
 
-@pytest.mark.parametrize(("field", "data"), [("retry", {"max_attempts": "0"}), ("retry", {"max_attempts": "²"}), ("retry", {"max_attempts": "9" * 5000}), ("retry", {"max_attempts": "3", "first": "1h", "longest": "1m"}), ("timeout", {"value": "0.2"}), ("on_error", {"value": "x"}), ("on_interrupted", {"value": "x"})])
+@pytest.mark.parametrize(("field", "data"), [("retry", {"max_attempts": "0"}), ("retry", {"max_attempts": "²"}), ("retry", {"max_attempts": "9" * 5000}), ("retry", {"max_attempts": "3", "first": "1h", "longest": "1m"}), ("timeout", {"value": "0.2"}), ("timeout", {"value": "{{ 1 }}"}), ("retry", {"max_attempts": "3", "first": "{{"}), ("retry", {"max_attempts": "3", "longest": "{{ 2 }}"}), ("on_error", {"value": "x"}), ("on_interrupted", {"value": "x"})])
 def test_safety_refuses_what_makes_no_sense(field, data):
     with pytest.raises(FieldError):
         read_safety(CALL, field, post(**data))

@@ -180,6 +180,16 @@ def test_one_step_is_tried_on_sample_data_without_an_effect(builder, rich, step,
     assert not Run.objects.exists()
 
 
+@pytest.mark.parametrize("real", ["", "yes"])
+@pytest.mark.parametrize(("config", "words"), [({}, "to: this is missing"), ({"to": [], "subject": "x"}, "to: this is missing"), ({"to": 7, "subject": {}}, "to: ")])
+def test_a_step_that_is_not_finished_is_not_tried_and_says_why(builder, rich, config, words, real):
+    steps = [{"id": "mail", "type": "email", "config": config}]
+    drafts.save(rich, {"format": 1, "name": "Rich", "triggers": [], "steps": steps}, revision=None)
+    answer = builder.post(reverse("flow_test_step", args=[rich.pk]), {"step": "mail", "real": real})
+    assert answer.status_code == 200 and words in answer.content.decode().lower()
+    assert not Run.objects.exists()
+
+
 def test_one_step_is_sent_for_real_as_a_test_run_of_its_own(builder, rich):
     response = builder.post(reverse("flow_test_step", args=[rich.pk]), {"step": "call", "real": "yes"})
     run = Run.objects.get()

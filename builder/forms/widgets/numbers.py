@@ -67,12 +67,12 @@ class Duration(Widget):
         return read_duration(post.get("number", ""), post.get("unit", ""))
 
 
-def read_duration(number: str, unit: str) -> str | None:
+def read_duration(number: str, unit: str, *, templates: bool = True) -> str | None:
     """`("2", "d")` -> `2d`; a number with its own unit, or a template, counts as it stands."""
     text = clean(number).strip()
     if not text:
         return None
-    if "{{" in text:
+    if "{{" in text and templates:
         return text
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
         text += unit if unit in UNITS else "s"
