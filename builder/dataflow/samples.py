@@ -90,7 +90,10 @@ def output_shapes(definition: dict[str, Any], samples: Samples) -> dict[str, Sha
 
 def _declared(step: dict[str, Any], names: Mapping[str, Any]) -> Shape:
     declare = DECLARED.get(step.get("type", ""))
-    return declare(step.get("config") or {}, names) if declare else ANY
+    try:
+        return declare(step.get("config") or {}, names) if declare else ANY
+    except Exception:  # noqa: BLE001 - a config in the middle of being written may be anything
+        return ANY
 
 
 def _ai(config: Mapping[str, Any], names: Mapping[str, Any]) -> Shape:

@@ -14,6 +14,7 @@ from builder.flowmaking import make_flow
 from runtime.models import AuditEntry, Role, Run, Team, Trigger, Workflow
 from runtime.publish import publish
 from runtime.starts import start
+from runtime.steps import step_types
 from tests.builder.test_canvas import person
 from tests.builder.test_editing import LEAD
 
@@ -146,6 +147,26 @@ def test_a_trigger_whose_settings_are_anything_can_still_be_opened_and_put_right
     assert builder.post(f"{address}publish/", {"revision": 1}).status_code == 422
     removal = {"revision": 1, "operation": json.dumps({"op": "remove_trigger", "trigger": "lead"})}
     assert builder.post(f"{address}edit/", removal).status_code == 200
+
+
+@pytest.mark.parametrize("value", [None, 1.5, True, "x", [], [1], {}, {"a": 1}], ids=repr)
+def test_a_step_whose_settings_are_anything_can_still_be_opened(team, builder, value):
+    """Programs and files may bring any: one field after the other, of every type at once."""
+    flow = make_flow(team, "Odd", user=None)
+    plain = {name: kind for name, kind in step_types().items() if not kind.children}
+    for place in range(max(len(kind.Config.model_fields) for kind in plain.values())):
+        steps = []
+        for name, kind in plain.items():
+            fields = [field.alias or key for key, field in kind.Config.model_fields.items()]
+            changed = {fields[place]: value} if place < len(fields) else {}
+            steps.append({"id": f"the_{name}", "type": name, "config": {**(kind.example or {}), **changed}})
+        steps.append({"id": "last", "type": "set", "config": {"values": {step["id"]: f"{{{{ steps.{step['id']}.output }}}}" for step in steps}}})
+        drafts.save(flow, {"format": 1, "name": "Odd", "triggers": [], "steps": steps}, revision=None)
+        address = reverse("flow", args=[flow.pk])
+        opened = steps[place % len(steps)]["id"]
+        for page in (f"?step={opened}", f"panel/?step={opened}&tab=test", "publish/"):
+            assert builder.get(address + page).status_code == 200, (place, page)
+        assert builder.post(f"{address}test/step/", {"step": opened}).status_code == 200, (place, opened)
 
 
 def test_a_copy_is_a_draft_of_its_own(team, builder):

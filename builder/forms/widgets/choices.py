@@ -47,7 +47,7 @@ class Connection(Widget):
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
         fitting = [one for one in offer.connections if not spec.connections or one[1] in spec.connections]
         missing = ""
-        if value and value not in {name for name, _, _ in fitting}:
+        if value and value not in [name for name, _, _ in fitting]:
             known = any(name == value for name, _, _ in offer.connections)
             missing = "does not fit here" if known else "missing"
         return {"options": fitting, "missing": missing, "url": offer.connections_url}
@@ -63,7 +63,8 @@ class Flow(Widget):
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
         missing = bool(value) and value not in offer.flows
-        return {"options": offer.flows, "missing": missing, "now": offer.renamed.get(value, "") if missing else ""}
+        now = offer.renamed.get(value, "") if missing and isinstance(value, str) else ""
+        return {"options": offer.flows, "missing": missing, "now": now}
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         return post.get("value", "").strip() or None
