@@ -112,6 +112,7 @@ def _shown(item: Rule | Rules) -> dict[str, Any]:
         "comparison": item.comparison,
         "right": item.right,
         "alone": item.comparison in ALONE,
+        "incomplete": item.incomplete(),
     }
 
 

@@ -57,6 +57,10 @@ class Expr extends HTMLElement {
     const label = this.control.id && document.querySelector(`label[for="${CSS.escape(this.control.id)}"]`);
     editor.setAttribute("aria-label", (label && label.textContent.trim()) || this.control.getAttribute("aria-label") || "Value");
     if (this.control.hasAttribute("aria-describedby")) editor.setAttribute("aria-describedby", this.control.getAttribute("aria-describedby"));
+    if (this.control.classList.contains("is-invalid")) {
+      editor.classList.add("is-invalid");
+      editor.setAttribute("aria-invalid", "true");
+    }
     const fixed = this.control.readOnly || this.control.matches(":disabled");
     editor.contentEditable = fixed ? "false" : "true";
     editor.spellcheck = !this.hasAttribute("data-expression") && this.lines;

@@ -6,6 +6,7 @@ const LEAST = 0.4;
 const MOST = 1.5;
 const STEP = 0.1;
 const MARGIN = 8;
+const WIRE = devicePixelRatio > 1 ? 1.4 : 1.8; // how many pixels thick a connector is at least; a fine screen shows thinner ones
 const BELOW = 64; // for the + under a card
 
 /* Where the canvases of this page were moved to, for those that take their place. */
@@ -172,7 +173,7 @@ class Canvas extends HTMLElement {
     style.setProperty("--x", `${Math.round(this.#x)}px`);
     style.setProperty("--y", `${Math.round(this.#y)}px`);
     style.setProperty("--z", this.#z);
-    style.setProperty("--wire", `${Math.round(2 / this.#z)}px`); // whole pixels: a border has no others
+    style.setProperty("--wire", `${Math.max(2, Math.round(WIRE / this.#z))}px`); // whole pixels: a border has no others
     this.stage.classList.add("is-placed");
     views[this.getAttribute("aria-label")] = this.#fitted ? null : [this.#x, this.#y, this.#z];
     const level = this.querySelector(".zoom output");
