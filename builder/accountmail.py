@@ -15,9 +15,11 @@ from django.utils import timezone
 from runtime.audit import record
 from runtime.outbox import add_mail
 
-WHAT_TO_DO = """If this was you, there is nothing to do. If it was not: sign in, set a new password, which signs all other browsers out,
-revoke the API tokens that are not yours, and look at where you are signed in: {account}
-If you cannot sign in any more, tell the person who runs this Holdfast at once."""
+WHAT_TO_DO = (
+    "If this was you, there is nothing to do. If it was not: sign in, set a new password, which signs all other browsers out, "
+    "revoke the API tokens that are not yours, and look at where you are signed in: {account}\n\n"
+    "If you cannot sign in any more, tell the person who runs this Holdfast at once."
+)
 LINKED = "A sign-in at {} lets into it from now on"
 
 
