@@ -103,6 +103,7 @@ class Ai(StepType):
     icon = "ai"
     category = "Actions"
     summary = "Ask a model to extract, classify or write"
+    also = "llm gpt openai chatgpt claude anthropic model prompt agent summarize"
     Config = AiConfig
     example = {
         "task": "classify",

@@ -117,6 +117,7 @@ class Approval(StepType):
     icon = "approve"
     category = "People and waits"
     summary = "Ask people to approve"
+    also = "human in the loop review sign off confirm manager ask suspend"
     Config = ApprovalConfig
     example = {"approvers": ["dana@example.com"], "subject": "Go ahead?", "expires": "3d"}
 

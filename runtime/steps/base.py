@@ -241,6 +241,8 @@ class StepType(ABC):
     category: ClassVar[str]
     summary: ClassVar[str]
     """One line for the picker: what it does."""
+    also: ClassVar[str] = ""
+    """What else it is looked for by, and what other products call it."""
     Config: ClassVar[type[Config]]
     example: ClassVar[dict[str, Any]] = {}
     """A config that works, for the palette and for a step just added."""

@@ -57,6 +57,7 @@ class Callback(StepType):
     icon = "history"
     category = "People and waits"
     summary = "Wait for a call from another system"
+    also = "wait for webhook resume signal event"
     Config = CallbackConfig
     example = {"expires": "7d"}
 

@@ -18,6 +18,7 @@ class Condition(StepType):
     icon = "branch"
     category = "Flow"
     summary = "Take one of several lanes"
+    also = "if switch router filter branch paths else"
     children = "branches"
     Config = Config
 

@@ -115,6 +115,7 @@ class Delay(StepType):
     icon = "clock"
     category = "Flow"
     summary = "Wait for a time"
+    also = "wait sleep pause timer until business days"
     Config = DelayConfig
     example = {"for": "1h"}
 

@@ -47,6 +47,7 @@ class Email(StepType):
     icon = "mail"
     category = "Actions"
     summary = "Send an e-mail"
+    also = "mail gmail smtp message notify"
     Config = EmailConfig
     example = {"to": ["{{ trigger.body.email }}"], "subject": "Hello", "body": "Thank you for your message."}
 

@@ -162,6 +162,7 @@ class Http(StepType):
     icon = "api"
     category = "Actions"
     summary = "Call another system over HTTP"
+    also = "http request rest fetch post get curl graphql web"
     Config = HttpConfig
     example = {"method": "GET", "url": "https://api.example.com/items"}
     outside = True

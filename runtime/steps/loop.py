@@ -58,6 +58,7 @@ class Loop(StepType):
     icon = "loop"
     category = "Flow"
     summary = "Repeat steps for each item of a list"
+    also = "for each while iterate iterator split in batches repeat list"
     children = "steps"
     Config = LoopConfig
     example = {"items": "trigger.body.items"}

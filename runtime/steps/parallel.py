@@ -33,6 +33,7 @@ class Parallel(StepType):
     icon = "parallel"
     category = "Flow"
     summary = "Run lanes at the same time and join them"
+    also = "branch all split merge join at the same time"
     children = "branches"
     Config = ParallelConfig
 

@@ -36,6 +36,7 @@ class SetValues(StepType):
     icon = "db"
     category = "Data"
     summary = "Compute values for later steps"
+    also = "edit fields filter sort merge map aggregate group sum code transform format date"
     Config = SetConfig
     example = {"values": {"greeting": "Hello {{ trigger.body.name }}"}}
 

@@ -28,6 +28,7 @@ class Stop(StepType):
     icon = "stop"
     category = "Flow"
     summary = "End the run here"
+    also = "end exit fail error terminate return respond to webhook"
     Config = StopConfig
     example = {"outcome": "succeeded"}
 

@@ -31,6 +31,7 @@ class Workflow(StepType):
     icon = "sub"
     category = "Flow"
     summary = "Run another flow"
+    also = "subflow execute workflow call child"
     Config = WorkflowConfig
     example = {"flow": "Lead qualification", "input": {"email": "{{ trigger.body.email }}"}}
 

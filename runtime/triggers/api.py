@@ -28,6 +28,7 @@ class Api(TriggerKind):
     label = "API"
     icon = "plug"
     summary = "Start from a program"
+    also = "program token rest"
     Config = ApiConfig
 
     def sample(self, config: Mapping[str, Any]) -> dict[str, Any] | None:

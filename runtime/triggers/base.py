@@ -17,6 +17,8 @@ class TriggerKind(ABC):
     label: ClassVar[str]
     icon: ClassVar[str]
     summary: ClassVar[str]
+    also: ClassVar[str] = ""
+    """What else it is looked for by, and what other products call it."""
     Config: ClassVar[type[Config]]
     example: ClassVar[dict[str, Any]] = {}
 

@@ -36,6 +36,7 @@ class Ended(TriggerKind):
     label = "Another flow ended"
     icon = "flag"
     summary = "Start when a run of another flow fails or succeeds"
+    also = "error trigger on failure when another fails"
     Config = EndedConfig
     example = {"when": "failed"}
 

@@ -45,6 +45,7 @@ class Form(TriggerKind):
     label = "Form"
     icon = "text"
     summary = "Start when somebody fills in a page"
+    also = "survey questions page"
     Config = FormConfig
     example = {"fields": [{"id": "email", "label": "Your e-mail address", "type": "email", "required": True}]}
 

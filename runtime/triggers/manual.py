@@ -141,6 +141,7 @@ class Manual(TriggerKind):
     label = "Manual"
     icon = "play"
     summary = "Start by hand, with a form"
+    also = "button run now start by hand"
     Config = ManualConfig
 
     def line(self, config: Mapping[str, Any]) -> str:

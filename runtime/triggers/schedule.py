@@ -70,6 +70,7 @@ class Schedule(TriggerKind):
     label = "Schedule"
     icon = "cal"
     summary = "Start by the clock"
+    also = "cron timer interval every day week time"
     Config = ScheduleConfig
     example = {"cron": "0 9 * * 1-5", "zone": settings.TIME_ZONE}
 

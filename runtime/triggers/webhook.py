@@ -107,6 +107,7 @@ class Webhook(TriggerKind):
     label = "Webhook"
     icon = "bolt"
     summary = "Start when another system calls an address"
+    also = "catch hook http request github stripe slack"
     Config = WebhookConfig
 
     def line(self, config: Mapping[str, Any]) -> str:

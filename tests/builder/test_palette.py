@@ -10,6 +10,7 @@ import pytest
 from django.urls import reverse
 from django.utils.html import conditional_escape
 
+from builder import drafts
 from builder.changewords import told
 from builder.diff import changes
 from builder.editing import apply
@@ -18,6 +19,7 @@ from builder.functionhelp import functions
 from builder.palette import KINDS, sections
 from runtime.definition import check
 from runtime.expressions import compile_template
+from runtime.models import Workflow
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 from tests.builder import factories
@@ -70,6 +72,18 @@ def test_the_page_tells_all_of_it(client):
     assert "<li>Everybody: all have to approve.</li>" in page and "such as <code>steps.qualify.output.score</code>" in page and "A mail cannot start a flow" in page
     for one in functions():
         assert conditional_escape(one.signature) in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("word", "type_"), [("if", "condition"), ("filter", "set"), ("gmail", "email"), ("sleep", "delay"), ("for each", "loop"), ("cron", "schedule")])
+def test_the_picker_knows_what_other_products_call_it(client, word, type_):
+    workflow = Workflow.objects.create(team=factories.team(), name="Found")
+    drafts.begin(workflow, {"format": 1, "name": "Found", "triggers": [], "steps": []})
+    client.force_login(factories.user("builder"))
+    asked = {"triggers": "1"} if type_ in trigger_kinds() else {}
+    page = client.get(reverse("flow_picker", args=[workflow.pk]), asked).content.decode()
+    [known] = set(re.findall(rf'data-type="{type_}"[^>]*data-words="([^"]*)"', page))
+    assert word in known
 
 
 def test_options_are_called_as_their_own_field_says():
