@@ -176,6 +176,24 @@ def test_without_a_call_it_fails_or_goes_on_as_it_says(engine, clock):
     assert engine.output(goes, "paid") is None
 
 
+@pytest.mark.parametrize(
+    "waits_for",
+    [
+        {"type": "callback", "config": {"expires": "1h"}},
+        {"type": "approval", "config": {"approvers": ["dana@example.com"], "subject": "Go?", "expires": "1h", "on_expired": "fail"}},
+    ],
+)
+def test_a_time_out_has_a_lane_of_its_own(engine, clock, waits_for):
+    late = {"id": "late", "type": "set", "config": {"values": {"told": True}}}
+    after = {"id": "after", "type": "set", "config": {"values": {"on": True}}}
+    engine.worker()
+    run = engine.start(engine.publish([{"id": "answer", **waits_for, "on_error": {"steps": [late]}}, after]))
+    engine.parked(run)
+    clock.advance(hours=1, seconds=1)
+    engine.ends(run)
+    assert engine.output(run, "answer/on_error/late") == {"told": True} and engine.output(run, "after") == {"on": True}
+
+
 def test_a_person_ends_a_wait_early_or_moves_its_end(engine, clock):
     engine.worker()
     version = engine.publish([{"id": "wait", "type": "delay", "config": {"for": "1d"}}])
