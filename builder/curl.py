@@ -155,11 +155,18 @@ def _body(given: Mapping[str, Any], headers: dict[str, str]) -> dict[str, Any]:
     if "json" in kind or not kind and text.lstrip()[:1] in ("{", "["):
         return _json(text)
     pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=False)
-    if (not kind or "urlencoded" in kind) and pairs and len(dict(pairs)) == len(pairs) and urlencode(pairs) == text.replace("%20", "+"):
+    if (not kind or "urlencoded" in kind) and pairs and len(dict(pairs)) == len(pairs) and _says_the_same(text, pairs):
         return {"form": dict(pairs), "form_as": "urlencoded"}
     if not kind:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     return {"body": text}
+
+
+def _says_the_same(text: str, pairs: list[tuple[str, str]]) -> bool:
+    """Whether a form of these pairs means the text: written as a form is, or in plain letters, as people write after `-d`."""
+    if "%" in text or "+" in text:
+        return urlencode(pairs) == text.replace("%20", "+")
+    return all("=" in part and part.partition("=")[::2] in pairs for part in text.split("&"))
 
 
 def _parts(given: Mapping[str, list[str]]) -> dict[str, Any]:
