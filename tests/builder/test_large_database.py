@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from builder import flowlist, operations, runfilter, runlist
+from builder.views import inbox
 from runtime.models import RunSearch, Wait
 from tests.bench import patterns, plans, runs, seed
 from tests.builder import factories
@@ -74,6 +75,18 @@ def test_no_page_reads_a_large_table_as_a_whole(made, monkeypatch):
     assert len(asked) > 1000, "the pages ask for what they show"
     wrong = [f"{name}: {one.reads} in {one.sql}" for name, one in asked if one.whole or one.rows > MOST_ROWS]
     assert not wrong, "\n".join(wrong)
+
+
+def test_questions_waits_and_a_flows_counts_ask_for_few_runs_however_many_there_are(made, monkeypatch):
+    monkeypatch.setattr(inbox, "COUNT_TO", 50)
+    monkeypatch.setattr(inbox, "LOOKED_AT", 50)
+    monkeypatch.setattr(runlist, "COUNT_TO", 100)
+    monkeypatch.setattr(runlist, "DAY_READ", 1000)
+    pages = {figure.name: figure for figure in runs.figures_of(made)}
+    for name, most in (("approvals", 300), ("waits, operator", 300), ("runs: a flow", RUNS // 8)):
+        asked = [(one, sum(rows for table, _, rows in one.reads if table == "run")) for one in plans.of_page(made, pages[name], most=1)]
+        wrong = [f"{name}: {one.reads} in {one.sql}" for one, rows in asked if rows > most]
+        assert not wrong, "\n".join(wrong)
 
 
 def test_no_claim_wake_or_question_of_a_worker_reads_a_large_table_as_a_whole(made):
