@@ -1,8 +1,13 @@
 """`make bench`: the engine measured on a Postgres of its own, in turn with what that Postgres can do at all.
 
 Options: --runs N (a round's backlog), --rounds N, --workers N, --peers (what others use, measured in the same rounds),
---many N (so many runs are parked, and then due, for the last rounds; 0 leaves them out), --hosts (instead of all that: clusters on
-hosts of their own, `hosts.py`).
+--many N (so many runs are parked, and then due, for the last rounds; 0 leaves them out). Instead of all that:
+
+--hosts: clusters on hosts of their own (`hosts.py`).
+--history: beside ten million steps, parked runs, a backlog, and a snapshot that is held for --minutes N (`history.py`).
+--growth: what a step costs as things grow, with plots (`growth.py`).
+--pages: pages while the engine runs at full speed, --times N requests each (`pages.py`).
+
 Prints a Markdown table: medians of the rounds, and the range where rounds differ.
 """
 
@@ -26,6 +31,7 @@ from tests.bench.figures import Figures, median, shown
 
 os.environ.update(
     DJANGO_SETTINGS_MODULE="builder.settings",
+    HOLDFAST_ALLOWED_PRIVATE_HOSTS="127.0.0.1",
     HOLDFAST_STEP_MODULES="tests.bench.steps",
     SECRET_KEY="a key for measurements only, and long enough to be one",
 )
@@ -39,7 +45,8 @@ class Workers:
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen([sys.executable, "manage.py", "qcluster"], stdin=subprocess.DEVNULL)
+        told = os.environ | {"HOLDFAST_WORKERS": str(self.count)}
+        self.process = subprocess.Popen([sys.executable, "manage.py", "qcluster"], stdin=subprocess.DEVNULL, env=told)
 
     def stop(self) -> None:
         if self.process:
@@ -56,12 +63,30 @@ def main() -> None:
     arguments.add_argument("--many", type=int, default=1_000_000)
     arguments.add_argument("--peers", action="store_true")
     arguments.add_argument("--hosts", action="store_true")
+    arguments.add_argument("--history", action="store_true")
+    arguments.add_argument("--minutes", type=int, default=10)
+    arguments.add_argument("--growth", action="store_true")
+    arguments.add_argument("--pages", action="store_true")
+    arguments.add_argument("--times", type=int, default=100)
     chosen = arguments.parse_args()
     if chosen.hosts:
         with own_folder() as folder:
             return hosts.measure(folder, chosen.rounds, chosen.runs, prepare, Workers)
+    if chosen.pages:
+        from tests.bench import pages
+
+        with own_folder() as folder:
+            return pages.measure(folder, chosen)
     with own_folder() as folder, EmbeddedPostgres(folder / "postgres", folder / "postgres.log") as postgres:
         prepare(postgres, folder, chosen.workers)
+        if chosen.history:
+            from tests.bench import history
+
+            return history.measure(chosen, postgres, folder, Workers(chosen.workers))
+        if chosen.growth:
+            from tests.bench import growth
+
+            return growth.measure(chosen, Workers(chosen.workers), Workers)
         measure(chosen, postgres)
 
 

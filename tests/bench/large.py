@@ -20,7 +20,7 @@ def copies(run: int, count: int, *models: type[Model]) -> None:
         first = cursor.fetchone()[0]
         for model in (Run, *models):
             key = "id" if model is Run else "run_id"
-            columns = {field.column for field in model._meta.local_fields} - {"id", "run_id", "idempotency_key"}
+            columns = {field.column for field in model._meta.local_concrete_fields if field.column} - {"id", "run_id", "idempotency_key"}
             made = [f"{name} + make_interval(secs => copy / 1000.0)" if name == "due_at" else name for name in columns]
             cursor.execute(
                 f"insert into {model._meta.db_table} ({key}, {', '.join(columns)}) select %s + copy, {', '.join(made)} "
@@ -58,14 +58,26 @@ def backlog(count: int) -> int:
     return version.pk
 
 
+def longer(version: int, count: int) -> None:
+    """So many runs more in that backlog, while no worker is up."""
+    run = loads.scalar("select max(run_id) from dispatch where version_id = %s and state = 'ready'", version)
+    copies(run, count, Dispatch)
+
+
 def pace(version: int, seconds: float, workers: Any) -> dict[str, float]:
     """How many of the backlog's runs end in a second, once the workers are up."""
     workers.start()
     loads.until_up(workers.count)
     time.sleep(2)
+    found = ended_a_second(version, seconds)
+    workers.stop()
+    return {"three-step runs a second": found}
+
+
+def ended_a_second(version: int, seconds: float) -> float:
+    """Runs of that version that end from now on."""
     began = loads.scalar("select clock_timestamp()")
     time.sleep(seconds)
     ended = loads.scalar("select clock_timestamp()")
-    workers.stop()
     done = loads.scalar("select count(*) from run where version_id = %s and ended_at between %s and %s", version, began, ended)
-    return {"three-step runs a second": done / seconds}
+    return done / (ended - began).total_seconds()

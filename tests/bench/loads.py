@@ -39,11 +39,11 @@ def three_steps() -> Version:
     )
 
 
-def begin(version: Version, count: int) -> int:
+def begin(version: Version, count: int, **body: Any) -> int:
     """Start `count` runs through `start_many`, two thousand at a time. Gives the first one's number."""
     made: list[int] = []
     for first in range(0, count, 2000):
-        items = [({"body": {"n": n, "email": "a@b.example"}}, f"{version.pk}-{n}") for n in range(first, min(count, first + 2000))]
+        items = [({"body": {"n": n, "email": "a@b.example"} | body}, f"{version.pk}-{n}") for n in range(first, min(count, first + 2000))]
         made += start_many(version, items, trigger_key="api")
     return min(made)
 
@@ -55,6 +55,15 @@ def until_up(count: int) -> None:
         if time.monotonic() - began > PATIENCE:
             raise TimeoutError(f"{count} worker processes were not up within {PATIENCE:g} s")
         time.sleep(0.05)
+
+
+def until(what: str, sql: str, *parameters: Any, seconds: float = PATIENCE) -> None:
+    """Wait until a query gives true; `what` says in an error what did not come."""
+    began = time.monotonic()
+    while not scalar(sql, *parameters):
+        if time.monotonic() - began > seconds:
+            raise TimeoutError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.1)
 
 
 def until_done(version: Version, first: int = 0) -> float:
@@ -85,7 +94,15 @@ def throughput(count: int, process: Any) -> dict[str, float]:
     becomes due when the workers are up: their start is not measured."""
     version, stored = three_steps(), stored_bytes()
     process.stop()
-    first = begin(version, count)
+    seconds, spent = worked_off(version, begin(version, count), process)
+    assert scalar("select count(*) from run where version_id = %s and state = 'succeeded'", version.pk) == count
+    return {"three-step runs a second": count / seconds, "processor ms a run": 1000 * spent / count,
+            "bytes stored a step": (stored_bytes() - stored) / (3 * count)}
+
+
+def worked_off(version: Version, first: int, process: Any) -> tuple[float, float]:
+    """The runs of that version from number `first` on, which were made while no worker was up: seconds until the last has ended, and
+    seconds of processor."""
     with connection.cursor() as cursor:
         cursor.execute("update dispatch set due_at = holdfast_now() + interval '1 day' where run_id >= %s", [first])
         cursor.execute("vacuum analyze")
@@ -98,10 +115,7 @@ def throughput(count: int, process: Any) -> dict[str, float]:
     ring_after_commit()
     until_done(version, first)
     spent = processor_seconds() - before
-    seconds = (scalar("select max(ended_at) from run where version_id = %s", version.pk) - began_at).total_seconds()
-    assert scalar("select count(*) from run where version_id = %s and state = 'succeeded'", version.pk) == count
-    return {"three-step runs a second": count / seconds, "processor ms a run": 1000 * spent / count,
-            "bytes stored a step": (stored_bytes() - stored) / (3 * count)}
+    return (scalar("select max(ended_at) from run where version_id = %s", version.pk) - began_at).total_seconds(), spent
 
 
 def stored_bytes() -> int:
