@@ -146,10 +146,14 @@ def asked(question: str, user: Any, times: int) -> list[float]:
 def report(took: dict[Figure, list[float]], spent: dict[Figure, float]) -> None:
     print("| page | p50 ms | p95 ms | target | processor ms |\n|---|---:|---:|---:|---:|")
     for figure, values in took.items():
-        p95 = sorted(values)[math.ceil(0.95 * len(values)) - 1]
+        p95 = at95(values)
         told = f"{figure.target:.0f}{' **missed**' if figure.target and p95 > figure.target else ''}" if figure.target else ""
         used = f"{spent[figure]:.0f}" if figure in spent else ""
         print(f"| {figure.name} | {statistics.median(values):.0f} | {p95:.0f} | {told} | {used} |")
+
+
+def at95(values: list[float]) -> float:
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 
 def figures_of(made: Any) -> Iterator[Figure]:
