@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from . import failpoints, limits, people, slots
 from .execution import Execution
 from .expressions import ExpressionError, compile
-from .journal import Row
+from .journal import Row, StaleClaim
 from .lanes import Group, Scope
 from .memory import FILE, VALUES, PastAttempt, Place
 from .paths import key_of
@@ -200,12 +201,26 @@ class StepContext:
             dumped = self._execution.dump(request, "What is recorded of the request")
         except Unstorable as wrong:
             raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
+        handed_over = time.monotonic()
         with self._off_the_clock():
             await self._execution.commit(*rows, ("attempt", (*self.key, n, operation, token, dumped)))
         self.open = (operation, n)
         self.attempt_began_at = self._execution.services.now()
+        if time.monotonic() - handed_over > self._execution.services.lease_seconds / 2:
+            await self._hold_still()
         failpoints.hit("attempt.after")
         return Attempt(n, self.idempotency_key(operation), self.node.timeout)
+
+    async def _hold_still(self) -> None:
+        """Raise StaleClaim if the run went elsewhere since the attempt's row was handed over, as when this process was stopped
+        meanwhile: whoever has it now found the row, and may have asked already what became of a call that was not made yet."""
+        execution = self._execution
+        try:
+            with self._off_the_clock():
+                await execution.commit()
+        except StaleClaim:
+            execution.add(self.settled(AttemptOutcome.NOT_SENT, error="The lease was lost before the call."))
+            raise
 
     def _off_the_clock(self) -> StandingStill | nullcontext:
         """The step's time-out stands still while the database is waited for: its absence is no fault of the call."""

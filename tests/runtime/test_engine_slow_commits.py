@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 from django.db import connection, connections
 
+from runtime import acts
 from tests.runtime.engine import eventually
 
 CALLS = [{"id": f"s{n}", "type": "probe", "on_interrupted": "ask"} for n in range(3)]
@@ -81,3 +83,25 @@ def test_slow_commits_delay_runs_and_starts_and_repeat_nothing(engine, commits):
         engine.ends(run)
     calls = sorted((line["run"], line["path"]) for line in engine.ledger())
     assert calls == sorted((run, step["id"]) for run in runs for step in CALLS)
+
+
+def test_who_lost_the_run_while_it_registered_a_call_does_not_make_it(engine, commits):
+    """Stopped before it was told that the row is durable: the next owner finds the row, and asks what became of the call."""
+    steps = [{"id": "first", "type": "probe", "config": {"hold": "go"}}, {"id": "call", "type": "probe", "on_interrupted": "ask"}]
+    run = engine.start(engine.publish(steps))
+    late = engine.worker(lease_seconds=3)
+    eventually(lambda: engine.ledger(run))
+    commits.hold()
+    engine.release("go")
+    eventually(lambda: commits.waits("holdfast journal"), what=late.tail)
+    late.signal(signal.SIGSTOP)
+    commits.let_go()
+    engine.worker(lease_seconds=3)
+    asked = engine.wait(run, "call", "person")
+    late.signal(signal.SIGCONT)
+    eventually(lambda: "the lease was lost" in late.tail() or len(engine.ledger(run)) > 1, what=late.tail)
+    late.stop()
+    assert [line["path"] for line in engine.ledger(run)] == ["first"]
+    assert acts.answer(asked.pk, "again")
+    engine.ends(run)
+    assert [line["path"] for line in engine.ledger(run)] == ["first", "call"]
