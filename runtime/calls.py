@@ -6,6 +6,7 @@ reset, or the death of the worker that made it. Else a person is asked, and the 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -17,7 +18,7 @@ from .durations import parse_duration
 from .execution import CLOCK_SLACK, Execution
 from .expressions import ExpressionError, compile_value
 from .journal import Refused, Row, StaleClaim
-from .lanes import Group, LaneStopped
+from .lanes import Group, LaneStopped, is_told_to_end
 from .memory import PastAttempt, PastWait
 from .states import AttemptOutcome, WaitKind, WaitState
 from .step_context import StepContext
@@ -73,8 +74,8 @@ async def _try(execution: Execution, ctx: StepContext) -> Outcome:
         raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
     except (StepError, OverBudget, StaleClaim, Refused, LaneStopped, Unstorable):
         raise
-    except Exception as bug:
-        if ctx.open is None:
+    except (Exception, asyncio.CancelledError) as bug:
+        if ctx.open is None or is_told_to_end(bug):
             raise
         about = {"run": execution.run.id, "step": ctx.path}
         log.exception("run %s: step %s broke after its call began", execution.run.id, ctx.path, extra=about)

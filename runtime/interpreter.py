@@ -15,7 +15,7 @@ from .calls import TakeAgain, awaited, call, register
 from .execution import Execution
 from .expressions import ExpressionError
 from .journal import Refused, Row, StaleClaim
-from .lanes import Group, LaneStopped, RunStopped, Scope, StepFailed
+from .lanes import Group, LaneStopped, RunStopped, Scope, StepFailed, is_told_to_end
 from .loops import run_loop
 from .mail_rows import mail_row, question_rows
 from .memory import FrameState, PastWait, Result
@@ -250,7 +250,9 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
             outcome = await ctx.node.step.resume(ctx, await awaited(execution, own, group), own.data)
     except (StepError, StaleClaim, Refused, TakeAgain, LaneStopped, Unstorable):
         raise
-    except Exception as bug:
+    except (Exception, asyncio.CancelledError) as bug:
+        if is_told_to_end(bug):
+            raise
         log.exception("run %s: step %s broke", execution.run.id, ctx.path, extra={"run": execution.run.id, "step": ctx.path})
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     if isinstance(outcome, Stop):

@@ -29,6 +29,12 @@ class RunStopped(Exception):
         self.state, self.message, self.output, self.error, self.rows = state, message, output, error, rows
 
 
+def is_told_to_end(error: BaseException) -> bool:
+    """Whether an error is the end that this task was told to come to. A step that waited for something of its own that was
+    cancelled raises the same, and has failed."""
+    return isinstance(error, asyncio.CancelledError) and asyncio.current_task().cancelling() > 0
+
+
 class Group:
     """Lanes that fail together. A failure inside stops the siblings at their next boundary."""
 

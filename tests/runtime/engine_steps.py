@@ -42,8 +42,8 @@ class ProbeConfig(Config):
     asks: bool = False
     """Whether an interrupted call asks a person, when the step says nothing else."""
     operations: int = 1
-    breaks: bool = False
-    """Raise what no step should, after the effect."""
+    breaks: Literal["", "error", "cancelled"] = ""
+    """Raise what no step should, after the effect: an error of its own, or what it waited for was cancelled."""
     tokens: int | None = None
 
 
@@ -79,6 +79,8 @@ class Probe(StepType):
             with (folder() / "ledger").open("a") as ledger:
                 ledger.write(json.dumps(line) + "\n")
         if config["breaks"] and not (folder() / "healed").exists():
+            if config["breaks"] == "cancelled":
+                raise asyncio.CancelledError
             raise KeyError("an answer that the step's author did not expect")
         await asyncio.sleep(config["seconds"])
         while config["hold"] and not (folder() / config["hold"]).exists():
