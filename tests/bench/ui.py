@@ -28,9 +28,11 @@ FIGURES = {
     "open: interactive": 1500.0,
     "panel: server": 150.0,
     "edit a field: server": 150.0,
+    "edit a field: server's processor": 0.0,
     "insert a step: server": 150.0,
     "insert a step: server's processor": 0.0,
     "undo: server": 150.0,
+    "undo: server's processor": 0.0,
     "insert a step: on the screen": 0.0,
 }
 """Milliseconds that each may take with 500 steps; 0 for what is only watched."""

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from runtime.definition import walk
 from runtime.models import Version
 from tests.e2e.builder_page import BuilderPage
-from tests.e2e.flows import builder, complaints, definition, ines  # noqa: F401
+from tests.e2e.flows import builder, complaints, definition, ines, lead  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -175,3 +175,32 @@ def test_ten_steps_by_keyboard_alone(keys, builder):  # noqa: F811
     expect(page.get_by_text("Published v1")).to_be_visible()
     [live] = Version.objects.filter(number=1)
     assert len(list(walk(live.definition["steps"]))) == 10 and live.note == "Built by keyboard"
+
+
+def test_the_focus_stays_on_what_was_pressed_when_the_panel_is_drawn_anew(keys, builder, lead):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Hot lead?")
+    add = builder.panel.get_by_role("button", name="Add lane")
+    add.focus()
+    for lanes in (3, 4):
+        with builder.saved():
+            keys.press("Enter")
+        expect(builder.panel.get_by_label(re.compile("^Lane"))).to_have_count(lanes)
+        expect(add).to_be_focused()
+
+
+def test_what_cannot_be_fetched_is_told(builder, lead, complaints):  # noqa: F811
+    page, toast = builder.page, builder.page.locator(".toast")
+    builder.open(lead.pk)
+    page.context.set_offline(True)
+    builder.name_of("qualify").focus()
+    for key in ("Enter", "a"):
+        page.keyboard.press(key)
+        expect(toast).to_contain_text("There is no answer from Holdfast")
+        toast.evaluate("one => one.remove()")
+    page.context.set_offline(False)
+    page.keyboard.press("a")
+    expect(page.get_by_role("combobox", name="Search steps")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(builder.name_of("qualify")).to_be_focused()
+    complaints.clear()  # of the connection

@@ -131,7 +131,8 @@ document.addEventListener("draft:saved", ({ detail }) => {
     address(panel().dataset.owner);
   }
   if (detail.focus) reveal(detail.focus);
-  if (detail.op && detail.op !== "configure" && detail.focus) focusCard(detail.focus);
+  const inside = panel().dataset.owner === detail.focus && panel().contains(document.activeElement); // as after “Add lane”
+  if (detail.op && detail.op !== "configure" && detail.focus && !inside) focusCard(detail.focus);
 });
 
 document.addEventListener("draft:caught_up", ({ detail }) => detail.panel_gone && close());
