@@ -88,7 +88,7 @@ RUN_MOVES = {
 }
 
 DISPATCH_MOVES = {
-    DispatchState.READY: {DispatchState.CLAIMED},
+    DispatchState.READY: {DispatchState.CLAIMED, DispatchState.WAITING},
     DispatchState.CLAIMED: {DispatchState.READY, DispatchState.WAITING},
     DispatchState.WAITING: {DispatchState.READY, DispatchState.CLAIMED},
 }

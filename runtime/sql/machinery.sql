@@ -76,3 +76,12 @@ begin
 end $$;
 create or replace trigger wait_moves before update of state on wait for each row
     when (old.state is distinct from new.state) execute function wait_moves();
+
+-- A message is sent by whoever claimed it.
+create or replace function outbox_moves() returns trigger language plpgsql as $$
+begin
+    raise exception 'message % cannot go from % to %', old.id, old.state, new.state using errcode = 'HF012';
+end $$;
+create or replace trigger outbox_moves before update of state on outbox for each row
+    when (case old.state when 'queued' then new.state not in ('queued', 'sending') when 'sending' then false
+          else new.state not in (old.state, 'queued') end) execute function outbox_moves();
