@@ -25,8 +25,8 @@ up: packages
 test: test-packages browser
 	@$(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# Not a test: measurements, which take as long as you let them. PEERS=1 measures what others use beside Holdfast.
-bench: test-packages $(if $(PEERS),peers)
+# Not a test: measurements, which take as long as you let them. PEERS=1 measures what others use beside Holdfast; ARGS=--growth draws plots.
+bench: test-packages $(if $(PEERS),peers) $(if $(findstring --growth,$(ARGS)),bench-packages)
 	@$(RUN) -m tests.bench $(if $(PEERS),--peers) $(ARGS)
 
 # Where the time goes in the headline loads: flame graphs and statements. OUT names the folder, .profile otherwise.

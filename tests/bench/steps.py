@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
+from base64 import b64encode
+from functools import cache
+from random import Random
 
 from runtime.steps.base import Config, Context, Done, Outcome, StepType
 from runtime.steps.fields import Json
+
+
+@cache
+def noise() -> str:
+    """A MiB that cannot be pressed together, the same each time."""
+    return b64encode(Random(7).randbytes(3 << 18)).decode()
 
 
 class NoopConfig(Config):
     value: Json = None
     seconds: float = 0
     tells_time: bool = False
+    pad: int = 60
+    """Bytes of its output beside the few others."""
 
 
 class Noop(StepType):
@@ -29,7 +40,7 @@ class Noop(StepType):
         if ctx.config["seconds"]:
             await asyncio.sleep(ctx.config["seconds"])
         told = {"at": now} if ctx.config["tells_time"] else {}
-        return Done({"step": ctx.step_id, "pad": "x" * 60, **told}, response={"ok": True})
+        return Done({"step": ctx.step_id, "pad": noise()[: ctx.config["pad"]], **told}, response={"ok": True})
 
 
 STEP = Noop()
