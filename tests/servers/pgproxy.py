@@ -17,13 +17,12 @@ NAME = ".s.PGSQL.5432"
 COMMIT = b"COMMIT\x00"
 
 
-class PostgresProxy:
+class Gate:
+    """Listens on a socket in `folder`, before the one in the folder `server`; whoever comes is served by a thread of his own."""
+
     def __init__(self, folder: Path, server: str):
         self.folder, self._server = folder, f"{server}/{NAME}"
         self._listener = socket.socket(socket.AF_UNIX)
-        self._lock = threading.Lock()
-        self._left: int | None = None
-        self.cuts = 0
 
     def __enter__(self) -> Self:
         self._listener.bind(str(self.folder / NAME))
@@ -34,24 +33,38 @@ class PostgresProxy:
     def __exit__(self, *exc_info: object) -> None:
         self._listener.close()
 
-    def cut_after_commit(self, nth: int = 1) -> None:
-        with self._lock:
-            self._left = nth
-
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
-            try:
-                server.connect(self._server)
-            except OSError:  # Postgres is away
-                client.close()
-                continue
-            threading.Thread(target=self._up, args=(client, server), daemon=True).start()
-            threading.Thread(target=self._down, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        raise NotImplementedError
+
+
+class PostgresProxy(Gate):
+    def __init__(self, folder: Path, server: str):
+        super().__init__(folder, server)
+        self._lock = threading.Lock()
+        self._left: int | None = None
+        self.cuts = 0
+
+    def cut_after_commit(self, nth: int = 1) -> None:
+        with self._lock:
+            self._left = nth
+
+    def _serve(self, client: socket.socket) -> None:
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._server)
+        except OSError:  # Postgres is away
+            client.close()
+            return
+        threading.Thread(target=self._up, args=(client, server), daemon=True).start()
+        self._down(client, server)
 
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         try:

@@ -15,9 +15,8 @@ import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
-from tests.servers.pgproxy import NAME
+from tests.servers.pgproxy import Gate
 
 NO_TLS = (80877103, 80877104)
 """The codes of a client that asks for TLS or GSSAPI first."""
@@ -54,46 +53,33 @@ class Line:
         return message
 
 
-class TransactionPooler:
+class TransactionPooler(Gate):
     """`moved` counts transactions that got another session than their client's last."""
 
     def __init__(self, folder: Path, server: str, sessions: int):
-        self.folder, self._server, self._sessions = folder, f"{server}/{NAME}", sessions
-        self._listener = socket.socket(socket.AF_UNIX)
+        super().__init__(folder, server)
+        self._sessions = sessions
         self._resting: queue.SimpleQueue[Line] = queue.SimpleQueue()
         self._start, self._greeting = b"", b""
         self._opening = threading.Lock()
         self.moved = 0
 
-    def __enter__(self) -> Self:
-        self._listener.bind(str(self.folder / NAME))
-        self._listener.listen(50)
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
     def __exit__(self, *exc_info: object) -> None:
-        self._listener.close()
+        super().__exit__(*exc_info)
         for _ in range(self._sessions if self._greeting else 0):
             self._resting.get(timeout=60).end.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                end, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(Line(end),), daemon=True).start()
-
-    def _serve(self, client: Line) -> None:
+    def _serve(self, end: socket.socket) -> None:
+        client = Line(end)
         try:
             while struct.unpack("!i", (start := client.start())[4:8])[0] in NO_TLS:
-                client.end.sendall(b"N")
+                end.sendall(b"N")
             with self._opening:
                 if not self._greeting:
                     self._start = start
                     for _ in range(self._sessions):
                         self._resting.put(self._session())
-            client.end.sendall(self._greeting)
+            end.sendall(self._greeting)
             last = None
             while True:
                 client.hear()
@@ -109,7 +95,7 @@ class TransactionPooler:
                 finally:
                     self._resting.put(server)
         except OSError:
-            client.end.close()
+            end.close()
 
     def _session(self) -> Line:
         """With what the first client said of itself; what the server answers to that greets every client."""
