@@ -16,7 +16,8 @@ import pytest
 from runtime.credentials import seal
 from runtime.definition import walk
 from runtime.failpoints import NAMES
-from runtime.models import Credential, OutboxMessage, Team, Workflow
+from runtime.models import Credential, OutboxMessage, Run, Team, Workflow
+from runtime.steps import step_types
 from tests.runtime.engine import eventually
 from tests.servers.ai import AiServer
 
@@ -33,7 +34,14 @@ STEADY = {
     "sum": 1,
     "note": 1,
     "lanes": 1,
+    "state": 1,
 }
+BELOW = [
+    {"id": "a", "type": "delay", "config": {"for": "1ms"}},
+    {"id": "end", "type": "stop", "config": {"output": {"sum": "{{ trigger.body.n * 2 }}"}}},
+]
+"""The flow that the step `below` starts, and its runs."""
+BELOW_ENDS = [("succeeded", {"sum": 42})]
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +110,7 @@ def flow(crm, ai) -> list[dict[str, Any]]:
         },
         {"id": "moment", "type": "delay", "config": {"for": "1ms"}},  # is over before its run is let go
         {"id": "reply", "type": "callback"},
+        {"id": "below", "type": "workflow", "config": {"flow": "Below", "input": {"n": 21}}},
         {
             "id": "gone",
             "type": "probe",
@@ -148,19 +157,9 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
     )
     seal(row, {"api_key": "key-of-the-test"})
     version = engine.publish(flow(crm, ai), workflow=workflow)
-    assert {step["type"] for step in walk(version.definition["steps"])} >= {
-        "condition",
-        "parallel",
-        "loop",
-        "ai",
-        "http",
-        "email",
-        "delay",
-        "approval",
-        "callback",
-        "set",
-        "stop",
-    }
+    assert {step["type"] for step in walk(version.definition["steps"])} == step_types().keys() - {"strange", "lethal"}
+    below = Workflow.objects.create(team=workflow.team, name="Below")
+    engine.publish(BELOW, workflow=below)
 
     undisturbed = engine.start(version)
     passed = engine.folder / "passed"
@@ -169,7 +168,7 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
     engine.ends(undisturbed)
     expected = steady(engine.results(undisturbed))
     effects = effects_of(called(crm, undisturbed))
-    assert len(effects) == effects.total() == 8 and len(expected) == 25, (effects, expected)
+    assert len(effects) == effects.total() == 8 and len(expected) == 26, (effects, expected)
     mails = OutboxMessage.objects.filter(run_id=undisturbed).count()
     eventually(lambda: not OutboxMessage.objects.filter(run_id=undisturbed).exclude(state="sent").exists())
     healthy.kill()
@@ -204,6 +203,7 @@ def test_killed_at_every_failpoint_the_run_ends_as_if_nothing_had_happened(engin
             "finished steps ran again": finished & {path for path, _ in calls[len(before) :]},
             "more repeats than calls that were in flight": len(calls) - len(effects) > 2 and calls,
             "mails": OutboxMessage.objects.filter(run_id=run).count() != mails and "other mails",
+            "runs below": (below := list(Run.objects.filter(parent_id=run).values_list("state", "output"))) != BELOW_ENDS and below,
             "open attempts": [attempt.path for attempt in engine.attempts(run) if attempt.outcome is None],
         }
         told = {what: value for what, value in told.items() if value}

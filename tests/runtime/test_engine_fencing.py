@@ -62,7 +62,8 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(engine):
     eventually(lambda: "both/a/next" in engine.results(run))
     before = (engine.results(run), [(a.path, a.n, a.outcome, a.token) for a in engine.attempts(run)], engine.ledger())
     late.signal(signal.SIGCONT)
-    eventually(lambda: "the lease was lost" in late.tail() or late.status() is not None)
+    eventually(lambda: "the lease was lost" in late.tail() or "the event loop hangs" in late.tail(), what=late.tail)
+    late.stop()
     after = (engine.results(run), [(a.path, a.n, a.outcome, a.token) for a in engine.attempts(run)], engine.ledger())
     assert before == after
     assert holder(run) in (other.pid, None)
