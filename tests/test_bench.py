@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.models import Attempt, LogLine, Run, RunSearch, StepResult
+from runtime.models import Attempt, Dispatch, LogLine, Run, RunSearch, StepResult
+from runtime.starts import start
 from tests.bench import history, large, loads
 from tests.builder import factories
 
@@ -21,6 +22,13 @@ def test_copies_of_a_finished_run_have_all_of_its_rows():
     for model in (StepResult, Attempt, LogLine, RunSearch):
         assert len(set(model.objects.values_list("run_id", flat=True))) == model.objects.count() == 31
     assert factories.run(state="open").pk > run.pk + 30, "numbers go on behind the copies"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_runs_of_a_backlog_are_due():
+    run = start(factories.version(), trigger_key="api", input={"body": {}}).run_id
+    large.copies(run, 5000, Dispatch, due=True)
+    assert loads.scalar("select count(*) from dispatch where state = 'ready' and due_at <= holdfast_now()") == 5001
 
 
 @pytest.mark.django_db(transaction=True)

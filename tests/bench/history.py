@@ -1,7 +1,7 @@
 """`make bench ARGS=--history`: the loads beside ten million finished steps, a million parked runs, a backlog of a million, and
 while a snapshot is held open elsewhere, each beside the empty database of the same run.
 
-`--many` is the number of runs of each of the three, `--minutes` how long the snapshot is held.
+`--many` is the number of runs of each of the three, `--minutes` how long the snapshot is held; 0 leaves it out.
 """
 
 from __future__ import annotations
@@ -57,14 +57,12 @@ def measure(chosen: argparse.Namespace, postgres: EmbeddedPostgres, folder: Path
         say(f"making a backlog of {chosen.many:,} runs")
         version = large.backlog(chosen.many)
         rounds(f"… and a backlog of {chosen.many:,} runs", {"pace": lambda: of_backlog(version, workers)})
-        more = int(1.1 * WITHIN * (chosen.minutes + 2) * median(stages[EMPTY][f"{PER_SECOND}, of a backlog"]))
-        say(f"making it longer by {more:,} runs")
-        large.longer(version, more)
-        told = snapshot(postgres.url(), version, chosen.minutes, workers)
+        told = held_long(postgres.url(), version, chosen.minutes, stages, workers) if chosen.minutes else {}
     finally:
         workers.stop()
     report(stages, loads.machine(), chosen)
-    report_snapshot(told)
+    if told:
+        report_snapshot(told)
 
 
 def say(words: str) -> None:
@@ -121,6 +119,14 @@ def held(url: str) -> Iterator[None]:
         other.execute("select count(*) from worker")
         yield
         other.rollback()
+
+
+def held_long(url: str, version: int, minutes: int, stages: dict[str, Figures], workers: Any) -> dict[str, float]:
+    """What `snapshot` gives, of a backlog that is long enough for it."""
+    more = int(1.1 * WITHIN * (minutes + 2) * median(stages[EMPTY][f"{PER_SECOND}, of a backlog"]))
+    say(f"making it longer by {more:,} runs")
+    large.longer(version, more)
+    return snapshot(url, version, minutes, workers)
 
 
 def snapshot(url: str, version: int, minutes: int, workers: Any) -> dict[str, float]:

@@ -13,15 +13,17 @@ from runtime.starts import start
 from tests.bench import loads
 
 
-def copies(run: int, count: int, *models: type[Model]) -> None:
-    """That run so many times more, with its rows of these models; their times follow each other by a millisecond."""
+def copies(run: int, count: int, *models: type[Model], due: bool = False) -> None:
+    """That run so many times more, with its rows of these models; they are due a millisecond after each other, from the run's own
+    time on, or, with `due`, up to it: else a backlog would grow by a thousand a second, and no faster would it be worked off."""
+    copy = f"(copy - {count if due else 0})"
     with connection.cursor() as cursor:
         cursor.execute("select max(id) from run")
         first = cursor.fetchone()[0]
         for model in (Run, *models):
             key = "id" if model is Run else "run_id"
             columns = {field.column for field in model._meta.local_concrete_fields if field.column} - {"id", "run_id", "idempotency_key"}
-            made = [f"{name} + make_interval(secs => copy / 1000.0)" if name == "due_at" else name for name in columns]
+            made = [f"{name} + make_interval(secs => {copy} / 1000.0)" if name == "due_at" else name for name in columns]
             cursor.execute(
                 f"insert into {model._meta.db_table} ({key}, {', '.join(columns)}) select %s + copy, {', '.join(made)} "
                 f"from {model._meta.db_table}, generate_series(1, %s) as copy where {key} = %s",
@@ -54,14 +56,14 @@ def backlog(count: int) -> int:
     """So many three-step runs that are due; gives their version."""
     version = loads.three_steps()
     run = start(version, trigger_key="api", input={"body": {"n": 1, "email": "a@b.example"}}).run_id
-    copies(run, count - 1, Dispatch)
+    copies(run, count - 1, Dispatch, due=True)
     return version.pk
 
 
 def longer(version: int, count: int) -> None:
     """So many runs more in that backlog, while no worker is up."""
     run = loads.scalar("select max(run_id) from dispatch where version_id = %s and state = 'ready'", version)
-    copies(run, count, Dispatch)
+    copies(run, count, Dispatch, due=True)
 
 
 def pace(version: int, seconds: float, workers: Any) -> dict[str, float]:
