@@ -531,3 +531,9 @@ def test_who_has_left_is_told_and_can_be_replaced(client, operator, version):
     assert f'href="/flows/{version.workflow_id}/versions/7/"' in page, "the version it runs on is one press away"
     assert page.count("Has no active account any more") == 1 and f'/approvals/{wait.pk}/?instead=1' in page
     assert '<details class="card pad mt-16" open><summary>Ask somebody else' in client.get(f"/approvals/{wait.pk}/?instead=1").content.decode()
+
+
+def test_the_page_of_a_test_run_of_a_draft_opens_though_its_version_has_no_number(client):
+    client.force_login(factories.user("viewer"))
+    run = factories.run(factories.version(number=None), test=True)
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
