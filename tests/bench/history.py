@@ -40,6 +40,7 @@ def measure(chosen: argparse.Namespace, postgres: EmbeddedPostgres, folder: Path
             for name, load in named.items():
                 say(f"round {number} of {chosen.rounds}: {stage}: {name}")
                 for figure, value in load().items():
+                    say(f"{figure}: {shown(value)}")
                     stages.setdefault(stage, {}).setdefault(figure, []).append(value)
 
     def usual() -> dict[str, Callable[[], dict[str, float]]]:
