@@ -25,8 +25,9 @@ if __name__ == "__main__":
     database = urlsplit(os.environ["DATABASE_URL"])
     place = {"NAME": database.path[1:], "USER": database.username, "HOST": unquote(database.netloc.rpartition("@")[2])}
     settings.configure(
-        ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF="tests.bench.bare", HOLDFAST_BIND="127.0.0.1", PORT=int(os.environ["PORT"]),
-        HOLDFAST_WEB_THREADS=8, SECRET_KEY="unused", MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
+        ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF="tests.bench.bare", SECRET_KEY="unused", HOLDFAST_BIND="127.0.0.1",
+        PORT=int(os.environ["PORT"]), HOLDFAST_PREFIX="", HOLDFAST_WEB_THREADS=8,
+        MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
         DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": None, **place}},
     )  # fmt: skip
     from builder.listening import listening_socket

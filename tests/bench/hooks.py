@@ -50,7 +50,7 @@ def served(command: list[str], path: str, seconds: float) -> float:
     told = {"PORT": str(port), "HOLDFAST_HOOKS_PER_MINUTE": "6000000", "PYTHONWARNINGS": "ignore"}  # counted, and never refused
     process = subprocess.Popen([sys.executable, *command], env=os.environ | told)
     try:
-        until_it_listens(port)
+        until_it_listens(port, process)
         asyncio.run(load(port, path, 1))  # the first requests import and compile
         return asyncio.run(load(port, path, seconds))
     finally:
@@ -58,13 +58,13 @@ def served(command: list[str], path: str, seconds: float) -> float:
         process.wait()
 
 
-def until_it_listens(port: int) -> None:
+def until_it_listens(port: int, process: subprocess.Popen) -> None:
     began = time.monotonic()
     while True:
         try:
             return socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
-            if time.monotonic() - began > loads.PATIENCE:
+            if process.poll() is not None or time.monotonic() - began > loads.PATIENCE:
                 raise
             time.sleep(0.1)
 
