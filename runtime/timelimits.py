@@ -10,14 +10,14 @@ class TimeLimit:
     """A block that may take so many seconds, as in `asyncio.timeout`: when they are over its task is cancelled, and leaving the
     block raises TimeoutError. One timer serves it, which is looked at again when it rings: standing still costs nothing."""
 
-    __slots__ = ("_seconds", "_loop", "_task", "_cancelling", "_deadline", "_timer", "_still_since", "_over")
+    __slots__ = ("_seconds", "_loop", "_task", "_cancelling", "_deadline", "_timer", "_still_since", "_inside", "_over")
 
     def __init__(self, seconds: float):
         self._seconds = seconds
 
     def __enter__(self) -> TimeLimit:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._cancelling, self._over, self._still_since = self._task.cancelling(), False, None
+        self._cancelling, self._over, self._still_since, self._inside = self._task.cancelling(), False, None, 0
         self._deadline = self._loop.time() + self._seconds
         self._timer = self._loop.call_at(self._deadline, self._ring)
         return self
@@ -29,7 +29,10 @@ class TimeLimit:
 
     def restart(self, seconds: float) -> None:
         """From now on it may take so many seconds."""
-        self._deadline = self._loop.time() + seconds
+        now = self._loop.time()
+        self._deadline = now + seconds
+        if self._inside:
+            self._still_since = now
         self._set()
 
     def standing_still(self) -> StandingStill:
@@ -51,19 +54,22 @@ class TimeLimit:
 
 
 class StandingStill:
-    __slots__ = ("_limit", "_outermost")
+    """May be nested, and entered by several tasks of one step: time counts again once all have left."""
+
+    __slots__ = ("_limit",)
 
     def __init__(self, limit: TimeLimit):
         self._limit = limit
 
     def __enter__(self) -> None:
-        self._outermost = self._limit._still_since is None
-        if self._outermost:
+        self._limit._inside += 1
+        if self._limit._inside == 1:
             self._limit._still_since = self._limit._loop.time()
 
     def __exit__(self, *_: object) -> None:
         limit = self._limit
-        if not self._outermost:
+        limit._inside -= 1
+        if limit._inside:
             return
         limit._deadline += limit._loop.time() - limit._still_since
         limit._still_since = None

@@ -18,8 +18,9 @@ class Clock(asyncio.SelectorEventLoop):
         return self.moved
 
     def _run_once(self) -> None:
-        if not self._ready and self._scheduled:
-            self.moved = max(self.moved, self._scheduled[0].when())
+        waiting = [timer.when() for timer in self._scheduled if not timer.cancelled()]
+        if waiting and not self._ready:
+            self.moved = max(self.moved, min(waiting))
         super()._run_once()
 
 
@@ -69,6 +70,76 @@ def test_a_limit_begins_anew_shorter_and_longer():
             limit.restart(1)
             await asyncio.sleep(2)
         assert asyncio.get_running_loop().time() == pytest.approx(14)
+
+    run(main)
+
+
+def test_time_stands_still_until_the_last_of_several_has_left():
+    async def waits(limit: TimeLimit, begins: float) -> None:
+        await asyncio.sleep(begins)
+        with limit.standing_still():
+            await asyncio.sleep(10)
+
+    async def main():
+        with pytest.raises(TimeoutError), TimeLimit(5) as limit:
+            await asyncio.gather(waits(limit, 1), waits(limit, 6))  # still from 1 to 16
+            await asyncio.sleep(100)
+        assert asyncio.get_running_loop().time() == pytest.approx(20)
+
+    run(main)
+
+
+def test_a_limit_begins_anew_while_it_stands_still():
+    async def main():
+        with pytest.raises(TimeoutError), TimeLimit(5) as limit:
+            with limit.standing_still():
+                await asyncio.sleep(10)
+                limit.restart(2)
+                await asyncio.sleep(10)
+            await asyncio.sleep(100)
+        assert asyncio.get_running_loop().time() == pytest.approx(22)
+
+    run(main)
+
+
+def test_whoever_cancels_while_it_stands_still_is_told_so():
+    async def limited():
+        with TimeLimit(5) as limit, limit.standing_still():
+            await asyncio.sleep(100)
+
+    async def main():
+        task = asyncio.create_task(limited())
+        await asyncio.sleep(50)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main)
+
+
+def test_an_answer_at_the_instant_of_the_time_out_is_one_or_the_other_and_leaves_nothing_behind():
+    async def main():
+        for seconds in (4.999, 5, 5.001):
+            done = asyncio.get_running_loop().create_future()
+            try:
+                with TimeLimit(5):
+                    timer = asyncio.get_running_loop().call_later(seconds, lambda done=done: done.done() or done.set_result(1))
+                    await done
+            except TimeoutError:
+                assert seconds >= 5
+            timer.cancel()
+            await asyncio.sleep(100)
+            assert asyncio.current_task().cancelling() == 0
+
+    run(main)
+
+
+def test_of_two_limits_the_outer_one_rings_while_the_inner_one_stands_still():
+    async def main():
+        with pytest.raises(TimeoutError), TimeLimit(3), TimeLimit(10) as inner, inner.standing_still():
+            await asyncio.sleep(100)
+        assert asyncio.get_running_loop().time() == pytest.approx(3)
+        await asyncio.sleep(100)
 
     run(main)
 
