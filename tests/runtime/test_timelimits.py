@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -25,8 +26,14 @@ class Clock(asyncio.SelectorEventLoop):
 
 
 def run(main) -> None:
-    with asyncio.Runner(loop_factory=Clock) as runner:
-        runner.run(main())
+    """In a thread of its own: a browser's tests leave a loop running in this one."""
+
+    def alone() -> None:
+        with asyncio.Runner(loop_factory=Clock) as runner:
+            runner.run(main())
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(alone).result()
 
 
 def test_what_takes_too_long_ends_with_a_time_out_and_what_does_not_goes_on():
