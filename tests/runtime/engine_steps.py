@@ -7,6 +7,7 @@ values that cannot be stored. `lethal` is bad for its worker.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import itertools
 import json
 import os
@@ -121,7 +122,7 @@ class Strange(StepType):
 
 
 class LethalConfig(Config):
-    how: Literal["kill", "block", "spin", "mute", "deaf"] = "kill"
+    how: Literal["kill", "crash", "block", "spin", "mute", "deaf"] = "kill"
 
 
 class Lethal(StepType):
@@ -135,6 +136,8 @@ class Lethal(StepType):
                 deaths.write(f"{os.getpid()}\n")
             if ctx.config["how"] == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if ctx.config["how"] == "crash":
+                ctypes.string_at(0)  # reads where nothing is
             if ctx.config["how"] == "mute":  # the journal's connection never answers again
                 ctx._execution.services.journal._send = lambda *_: asyncio.Event().wait()
                 return Done({"survived": False})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from runtime.claiming import Claiming
 from runtime.clock import WorkerClock
-from runtime.models import Dispatch
+from runtime.models import Dispatch, Wait
 from runtime.wards import WARDS
 from tests.runtime.engine import eventually
 
@@ -34,3 +36,16 @@ def test_a_ward_that_is_told_to_stop_while_it_starts_claims_nothing(engine):
     ward = SimpleNamespace(now=WorkerClock().now, stopping=lambda: True, executions={}, id=1, lease_seconds=60)
     asyncio.run(Claiming(ward).run_share(1, 3))
     assert Dispatch.objects.get(run_id=run).state == "ready"
+
+
+@pytest.mark.parametrize("how", ["kill", "crash", "spin", "block"])
+def test_whatever_a_step_does_to_its_process_its_third_death_alone_is_the_last(engine, how):
+    """Killed as by a machine that is out of memory, a segmentation fault, a loop of C without end, a loop that lets nothing turn."""
+    bad = engine.start(engine.publish([{"id": "bad", "type": "lethal", "config": {"how": how}}]))
+    engine.sql("update dispatch set lost = 5, deaths = 2 where run_id = %s", bad)
+    good = engine.start(engine.publish([{"id": "x", "type": "probe"}]))
+    worker = engine.worker(lease_seconds=3)
+    asked = eventually(lambda: Wait.objects.filter(run_id=bad, kind="person").first(), what=lambda: engine.told(bad))
+    assert asked.data["reason"] == "quarantine" and engine.state(bad) == "attention"
+    assert len((engine.folder / "deaths").read_text().split()) == 1 and worker.status() is None
+    engine.ends(good)
