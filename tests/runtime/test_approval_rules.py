@@ -39,6 +39,14 @@ def mails(approval: Approval) -> list[tuple[str, int]]:
     return list(found.values_list("recipient", "occurrence"))
 
 
+def lee_and_kim_are_finance() -> None:
+    """Approvers `team:finance`."""
+    finance = Team.objects.create(name="Finance")
+    for name in ("lee", "kim"):
+        user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
+        Membership.objects.create(team=finance, user=user, role="operator")
+
+
 def test_as_many_as_it_says(engine):
     engine.worker()
     approval = asked(engine, approvers=[DANA, LEE, KIM], policy="count", needed=2)
@@ -49,10 +57,7 @@ def test_as_many_as_it_says(engine):
 
 
 def test_one_line_after_the_other_and_of_each_anybody(engine):
-    Team.objects.create(name="Finance")
-    for name in ("lee", "kim"):
-        user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
-        Membership.objects.create(team=Team.objects.get(name="Finance"), user=user, role="operator")
+    lee_and_kim_are_finance()
     engine.worker()
     approval = asked(engine, approvers=[DANA, "team:finance", "boss@example.com"], policy="ordered")
     assert mails(approval) == [(DANA, 1)]
@@ -85,10 +90,7 @@ def test_a_rejection_can_count_only_when_too_few_are_left(engine):
 
 
 def test_in_turns_a_rejection_can_leave_it_to_the_others_of_the_line(engine):
-    Team.objects.create(name="Finance")
-    for name in ("lee", "kim"):
-        user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
-        Membership.objects.create(team=Team.objects.get(name="Finance"), user=user, role="operator")
+    lee_and_kim_are_finance()
     engine.worker()
     approval = asked(engine, approvers=["team:finance", DANA], policy="ordered", rejection="outvoted")
     assert answer(approval, LEE, "reject") == "recorded" and answer(approval, DANA) == "early"

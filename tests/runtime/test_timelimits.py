@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 
@@ -109,21 +110,6 @@ def test_a_limit_begins_anew_while_it_stands_still():
     run(main)
 
 
-def test_whoever_cancels_while_it_stands_still_is_told_so():
-    async def limited():
-        with TimeLimit(5) as limit, limit.standing_still():
-            await asyncio.sleep(100)
-
-    async def main():
-        task = asyncio.create_task(limited())
-        await asyncio.sleep(50)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    run(main)
-
-
 def test_an_answer_at_the_instant_of_the_time_out_is_one_or_the_other_and_leaves_nothing_behind():
     async def main():
         for seconds in (4.999, 5, 5.001):
@@ -151,14 +137,15 @@ def test_of_two_limits_the_outer_one_rings_while_the_inner_one_stands_still():
     run(main)
 
 
-def test_whoever_cancels_the_task_is_not_taken_for_the_time_limit():
+@pytest.mark.parametrize(("seconds", "still"), [(3, False), (100, True)], ids=["in time", "standing still"])
+def test_whoever_cancels_the_task_is_not_taken_for_the_time_limit(seconds, still):
     async def limited():
-        with TimeLimit(5):
-            await asyncio.sleep(3)
+        with TimeLimit(5) as limit, limit.standing_still() if still else nullcontext():
+            await asyncio.sleep(seconds)
 
     async def main():
         task = asyncio.create_task(limited())
-        await asyncio.sleep(1)
+        await asyncio.sleep(50 if still else 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
