@@ -27,8 +27,8 @@ def conninfo() -> str:
 def session(name: str) -> dict[str, Any]:
     """How psycopg connects with `conninfo()`; `name` shows in pg_stat_activity. Where only LISTEN goes directly there is a pooler
     in between, which may give each transaction another session: then no statement is prepared by name for the next."""
-    direct = {} if not settings.HOLDFAST_LISTEN_URL else {"prepare_threshold": None}
-    return {"autocommit": True, "application_name": name, **direct}
+    pooled = {"prepare_threshold": None} if settings.HOLDFAST_LISTEN_URL else {}
+    return {"autocommit": True, "application_name": name, **pooled}
 
 
 async def connect(name: str = "holdfast") -> AsyncConnection:

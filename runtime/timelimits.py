@@ -17,7 +17,7 @@ class TimeLimit:
 
     def __enter__(self) -> TimeLimit:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._cancelling, self._over, self._still_since, self._inside = self._task.cancelling(), False, None, 0
+        self._cancelling, self._over, self._inside = self._task.cancelling(), False, 0
         self._deadline = self._loop.time() + self._seconds
         self._timer = self._loop.call_at(self._deadline, self._ring)
         return self
@@ -29,10 +29,8 @@ class TimeLimit:
 
     def restart(self, seconds: float) -> None:
         """From now on it may take so many seconds."""
-        now = self._loop.time()
-        self._deadline = now + seconds
-        if self._inside:
-            self._still_since = now
+        self._still_since = self._loop.time()
+        self._deadline = self._still_since + seconds
         self._set()
 
     def standing_still(self) -> StandingStill:
@@ -44,7 +42,7 @@ class TimeLimit:
         self._timer = self._loop.call_at(self._deadline, self._ring)
 
     def _ring(self) -> None:
-        if self._still_since is not None:
+        if self._inside:
             return  # whoever ends that sets it anew
         if self._loop.time() < self._deadline:
             self._set()
@@ -72,6 +70,5 @@ class StandingStill:
         if limit._inside:
             return
         limit._deadline += limit._loop.time() - limit._still_since
-        limit._still_since = None
         if limit._timer.when() <= limit._loop.time():  # it has rung, or is about to
             limit._set()
