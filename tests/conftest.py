@@ -54,6 +54,8 @@ with recursive referring as (
 )
 select id::regclass::text from referring
 """
+NO_TRUNCATE = {"audit": "audit_no_truncate", "run": "run_needed", "version": "version_needed"}
+"""Triggers that refuse it, by table."""
 SESSIONS_OF_WORKERS = """
 select application_name, pid from pg_stat_activity where datname = current_database() and application_name like 'holdfast %'
 """
@@ -145,8 +147,8 @@ def django_db_setup(django_db_setup, postgres) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def emptied_between_tests(monkeypatch_session: pytest.MonkeyPatch) -> None:
-    """Tests that commit are followed by a TRUNCATE, which the audit trail refuses, and which a forgotten transaction
-    would hold up for ever: the trigger is off for that moment, and the wait is bounded. It takes only what a test filled;
+    """Tests that commit are followed by a TRUNCATE, which some tables refuse, and which a forgotten transaction
+    would hold up for ever: their triggers are off for that moment, and the wait is bounded. It takes only what a test filled;
     what migrations fill, the names of models and their permissions, stays. Nobody's worker may be left by then: it would
     take the next test's runs."""
     from django.core.management.commands import flush
@@ -154,8 +156,8 @@ def emptied_between_tests(monkeypatch_session: pytest.MonkeyPatch) -> None:
 
     def empty(ops: DatabaseOperations, statements: list[str]) -> None:
         until_no_worker_is_left(ops.connection)
-        before = ["set local lock_timeout = '20s'", "alter table audit disable trigger audit_no_truncate"]
-        execute(ops, [*before, *statements, "alter table audit enable trigger audit_no_truncate"])
+        off, on = ([f"alter table {table} {verb} trigger {name}" for table, name in NO_TRUNCATE.items()] for verb in ("disable", "enable"))
+        execute(ops, ["set local lock_timeout = '20s'", *off, *statements, *on])
 
     def truncate(style: Any, connection: Any, **options: Any) -> list[str]:
         tables = set(connection.introspection.django_table_names(only_existing=True)) - FILLED_BY_MIGRATIONS

@@ -55,16 +55,49 @@ end $$;
 create or replace trigger audit_append_only before update or delete on audit for each row execute function append_only();
 create or replace trigger audit_no_truncate before truncate on audit for each statement execute function append_only();
 
--- A run leaves a final state only by requeue, and never from a success or a cancel.
+-- A run leaves a final state only by requeue, and never from a success or a cancel. It ends with nothing left to claim: its
+-- dispatch row goes before, or in the same statement.
 create or replace function run_moves() returns trigger language plpgsql as $$
 begin
     if old.state in ('succeeded', 'cancelled') or (old.state = 'failed' and new.state <> 'open') then
         raise exception 'run % cannot go from % to %', old.id, old.state, new.state using errcode = 'HF012';
     end if;
-    return new;
+    if new.state in ('succeeded', 'failed', 'cancelled') and exists (select from dispatch where run_id = new.id) then
+        raise exception 'run % cannot end while it has a dispatch row', new.id using errcode = 'HF013';
+    end if;
+    return null;
 end $$;
-create or replace trigger run_moves before update of state on run for each row
+drop trigger if exists run_moves on run;
+create trigger run_moves after update of state on run for each row
     when (old.state is distinct from new.state) execute function run_moves();
+
+-- What is finished is not run again, and what is not finished does not go.
+create or replace function only_unfinished() returns trigger language plpgsql as $$
+begin
+    if exists (select from run where id = new.run_id and state in ('open', 'attention')) then
+        return null;
+    end if;
+    raise exception 'run % has ended and cannot be dispatched', new.run_id using errcode = 'HF013';
+end $$;
+create or replace trigger dispatch_unfinished after insert or update of run_id on dispatch for each row execute function only_unfinished();
+
+create or replace function unfinished_stays() returns trigger language plpgsql as $$
+begin
+    raise exception 'run % has not ended and cannot be deleted', old.id using errcode = 'HF013';
+end $$;
+create or replace trigger run_unfinished_stays before delete on run for each row
+    when (old.state in ('open', 'attention')) execute function unfinished_stays();
+
+-- A truncate that cascades asks no row.
+create or replace function needed_stays() returns trigger language plpgsql as $$
+begin
+    if exists (select from run where state in ('open', 'attention')) or tg_table_name = 'version' and exists (select from run) then
+        raise exception 'runs need what is in %, which cannot be truncated', tg_table_name using errcode = 'HF010';
+    end if;
+    return null;
+end $$;
+create or replace trigger version_needed before truncate on version for each statement execute function needed_stays();
+create or replace trigger run_needed before truncate on run for each statement execute function needed_stays();
 
 -- Who resolved a wait first stays the one who did.
 create or replace function wait_moves() returns trigger language plpgsql as $$

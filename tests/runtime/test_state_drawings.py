@@ -47,7 +47,8 @@ def test_the_database_allows_exactly_the_states_of_the_constants(table, db):
 
 # What somebody types into psql. `{now}` is a state; a row of each other state is made whole for it.
 MOVE = {
-    "run": "update run set state = '{now}', ended_at = case when '{now}' in ('open', 'attention') then null else now() end",
+    "run": """with gone as (delete from dispatch where '{now}' not in ('open', 'attention'))
+              update run set state = '{now}', ended_at = case when '{now}' in ('open', 'attention') then null else now() end""",
     "dispatch": """update dispatch set state = '{now}', due_at = now(), token = nullif('{now}' = 'claimed', false)::int,
                 worker_id = nullif('{now}' = 'claimed', false)::int,
                 leased_until = case '{now}' when 'claimed' then now() end""",
@@ -74,6 +75,7 @@ def rows(db) -> None:
 
 def typed(statement: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("set constraints all immediate")  # as after a commit: nothing is pending that would refuse it as well
         cursor.execute(statement)
 
 
@@ -118,16 +120,43 @@ def test_rows_that_make_no_sense_are_refused(statement, rows):
 
 @pytest.mark.parametrize("statement", [
     "update version set definition = '{}'", "update version set number = number + 1", "update version set hash = 'x'",
-    "delete from version", "truncate version", "update run set version_id = null",
+    "delete from version", "truncate version", "truncate version cascade", "truncate workflow cascade", "update run set version_id = null",
 ])  # fmt: skip
 def test_a_published_version_neither_changes_nor_goes_while_a_run_needs_it(statement, rows):
     with pytest.raises(DatabaseError):
         typed(statement)
 
 
+@pytest.mark.parametrize("statement", ["delete from run", "truncate run cascade"])
+@pytest.mark.parametrize("state", ["open", "attention"])
+def test_a_run_goes_only_when_it_has_ended(state, statement, rows):
+    factories.run(factories.version(), state=state)
+    typed("delete from wait")
+    typed("delete from dispatch")
+    with pytest.raises(DatabaseError, match="not ended|need"):
+        typed(statement)
+    typed("update run set state = 'failed', ended_at = now()")
+    typed("delete from outbox")
+    typed(statement)
+    assert not models.Run.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+def test_a_run_ends_with_its_dispatch_row(state, rows):
+    ended = f"update run set state = '{state}', ended_at = now()"
+    with pytest.raises(DatabaseError, match="dispatch row"):
+        typed(ended)
+    typed(f"with gone as (delete from dispatch returning run_id) {ended} from gone where id = run_id")
+    with pytest.raises(DatabaseError, match="has ended"):
+        typed("""insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths, priority, queued, yields)
+                 select id, version_id, 'ready', now(), 0, 0, 0, false, 0, 0, false, false from run""")
+
+
 def test_a_version_that_no_run_needs_can_go(rows):
     typed("delete from wait")
     typed("delete from dispatch")
+    typed("delete from outbox")
+    typed("update run set state = 'cancelled', ended_at = now()")
     typed("delete from run")
     typed("update workflow set live_version_id = null")
     typed("delete from version")
