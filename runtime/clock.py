@@ -5,7 +5,7 @@ for leases and beats. A worker's own clock is never asked for the time of day; i
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from django.db import connection
 from django.db.models import DateTimeField, Func
@@ -34,7 +34,7 @@ class WorkerClock:
         self.set(datetime.now(UTC))
 
     def set(self, database_now: datetime) -> None:
-        self._at, self._read = database_now, time.monotonic()
+        self._ahead = database_now.timestamp() - time.monotonic()
 
     def now(self) -> datetime:
-        return self._at + timedelta(seconds=time.monotonic() - self._read)
+        return datetime.fromtimestamp(self._ahead + time.monotonic(), UTC)

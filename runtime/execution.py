@@ -26,7 +26,7 @@ from .masking import Masker
 from .memory import BLOB, Elsewhere, Memory
 from .plan import Plan
 from .states import RunState, WaitState
-from .storing import ASK_FOR_LESS, ENCODE, GIVE_LESS, LARGEST_INLINE, LARGEST_VALUE, json_text, largest_output
+from .storing import ASK_FOR_LESS, encode, GIVE_LESS, LARGEST_INLINE, LARGEST_VALUE, json_text, largest_output
 from .tokens import callback_url
 
 MOST_PENDING_ROWS = 400
@@ -134,7 +134,7 @@ class Execution:
             return text, None
         self.add(("blob", (self.run.id, path, take, text)))
         told = output.items() if isinstance(output, dict) else ()
-        return ENCODE(dict(islice(((name, one) for name, one in told if type(one) is int), 8))), size
+        return encode(dict(islice(((name, one) for name, one in told if type(one) is int), 8))), size
 
     def dump_output(self, output: Any, what: str = "The output") -> str:
         """As `dump`, for what a step gives and what is made of that."""
@@ -330,7 +330,7 @@ class Execution:
                 continue  # it speaks of a step that has not run
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, str | int | float):
-                    text = one if isinstance(one, str) else ENCODE(one)
+                    text = one if isinstance(one, str) else encode(one)
                     found[self.words(text).strip().lower()[:LONGEST_FOUND_BY]] = None
         found.pop("", None)
         return [("found_by", (self.run.id, text)) for text in list(found)[:MOST_FOUND_BY]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from json.encoder import c_make_encoder, encode_basestring
 from typing import Any
 
 from django.conf import settings
@@ -15,11 +16,18 @@ LARGEST_INLINE = 256 << 10
 """Outputs that are larger than so many bytes have a row of their own."""
 GIVE_LESS = "Give less, such as fewer fields."
 ASK_FOR_LESS = "Ask for less, such as fewer fields or a page at a time, or have HOLDFAST_LARGEST_OUTPUT_MIB raised."
-ENCODE = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+_ENCODER = json.JSONEncoder(check_circular=False, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+# `JSONEncoder.encode` makes one of these for each value, which takes as long as a small value itself.
+_PIECES = c_make_encoder(None, _ENCODER.default, encode_basestring, None, ":", ",", False, False, False) if c_make_encoder else None
 
 
 class Unstorable(ValueError):
     """A value that the database or JSON cannot hold."""
+
+
+def encode(value: Any) -> str:
+    """Compact JSON text. Raises ValueError or TypeError for what JSON does not know, RecursionError for what holds itself."""
+    return "".join(_PIECES(value, 0)) if _PIECES else _ENCODER.encode(value)
 
 
 def too_large(what: str, most: int, remedy: str) -> Unstorable:
@@ -34,7 +42,7 @@ def largest_output() -> int:
 def json_text(value: Any, masker: Masker, what: str, most: int, remedy: str) -> str:
     """JSON text as it is stored, secrets masked. Raises Unstorable, which says what is too large and what to do."""
     try:
-        text = ENCODE(masker.mask(value))
+        text = encode(masker.mask(value))
         size = len(text) if text.isascii() else len(text.encode())
         if "\\u0000" in text:
             check_json(value)

@@ -151,3 +151,18 @@ def test_whoever_cancels_the_task_is_not_taken_for_the_time_limit(seconds, still
             await task
 
     run(main)
+
+
+def test_many_short_blocks_share_one_timer_and_a_long_one_gets_its_own():
+    async def main():
+        loop = asyncio.get_running_loop()
+        for _ in range(100):
+            with TimeLimit(5):
+                assert len(loop._scheduled) == 1
+        with pytest.raises(TimeoutError), TimeLimit(5):
+            await asyncio.sleep(6)
+        assert loop.time() == 5
+        with TimeLimit(5):  # after the shared one has rung
+            await asyncio.sleep(4)
+
+    run(main)
