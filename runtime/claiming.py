@@ -15,6 +15,7 @@ from . import claims, failpoints
 from .database import connect
 from .execution import Execution
 from .interpreter import advance
+from .looks import Places
 from .memory import Memory, load
 from .pausing import PAUSED
 from .plan import Plan
@@ -28,18 +29,22 @@ PAUSE_SECONDS = 0.5
 
 
 class Claiming:
-    """`beginning` holds the tokens of claims whose memory is just being loaded, which may take a while."""
+    """`beginning` holds the claims whose memory is just being loaded, which may take a while: run by token. `broke_at` is the
+    monotonic time at which the loop began, or began again: a claim before that may have been made, and nobody know of it."""
 
     def __init__(self, worker: Worker):
         self.worker = worker
         self.plans = Plans()
-        self.beginning: set[int] = set()
+        self.beginning: dict[int, int] = {}
+        self.broke_at = -math.inf
+        self.places = Places()
         self.sleeps_until = worker.now()
         self._suspects_at = 0.0
         self.paused, self._pause_asked_at = False, -math.inf
 
     async def run(self) -> None:
         """Claim what is due while there are free slots; sleep until something becomes due or the doorbell rings."""
+        self.broke_at = time.monotonic()
         async with await connect("holdfast claims") as connection:
             while not self.worker.stopping():
                 if await self._all_paused(connection):
@@ -71,12 +76,12 @@ class Claiming:
         """What is due; and every second, or when nothing is, what lost its worker, so that neither keeps the other waiting."""
         with_these = (connection, self.worker.id, free, self.worker.lease_seconds, self.plans.unable)
         suspects_first = time.monotonic() - self._suspects_at > SUSPECTS_SECONDS
-        if not suspects_first and (claimed := await claims.claim(*with_these)):
+        if not suspects_first and (claimed := await claims.claim(*with_these, self.places)):
             return claimed
         self._suspects_at = time.monotonic()
         claimed = await claims.claim_suspects(*with_these)
         if suspects_first and not claimed:
-            claimed = await claims.claim(*with_these)
+            claimed = await claims.claim(*with_these, self.places)
         return claimed
 
     async def run_share(self, size: int, lost: int) -> None:
@@ -104,7 +109,7 @@ class Claiming:
     async def _sleep(self, connection: psycopg.AsyncConnection) -> None:
         """Until the next run is due. What is due and is claimed by others, such as a run for a ward, is worth no more
         than a look a second."""
-        due = (await (await connection.execute(claims.NEXT_DUE, [self.plans.unable])).fetchone())[0]
+        due = (await (await connection.execute(claims.NEXT_DUE, {"unable": self.plans.unable, **self.places.after()})).fetchone())[0]
         longest = settings.HOLDFAST_POLL_SECONDS
         if due is not None:
             longest = min(longest, max(due, 0.02) if due > -SUSPECTS_SECONDS else SUSPECTS_SECONDS)
@@ -116,11 +121,11 @@ class Claiming:
 
     async def _begin(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         """Load what the claimed runs remember, and set each going."""
-        self.beginning = {claim.token for _, claim, *_ in claimed}
+        self.beginning = {claim.token: claim.run_id for _, claim, *_ in claimed}
         try:
             await self._load_and_go(connection, claimed)
         finally:
-            self.beginning = set()
+            self.beginning = {}
 
     async def _load_and_go(self, connection: psycopg.AsyncConnection, claimed: list[claims.Claimed]) -> None:
         ready = []

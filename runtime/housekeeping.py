@@ -12,6 +12,7 @@ import psycopg
 
 from . import claims
 from .database import connect
+from .looks import Pace
 
 if TYPE_CHECKING:
     from .worker import Worker
@@ -74,7 +75,8 @@ class Housekeeping:
         self.worker = worker
         self._unknown: set[int] = set()
         self._last_turn: float | None = None
-        self._soonest = -math.inf
+        self._soonest = self._since = -math.inf
+        self._pace = Pace()
         self._stuck_at = 0.0
         self.taken_back = 0
 
@@ -92,8 +94,15 @@ class Housekeeping:
         come so long after the other. When it comes later, owners get as long to renew, and if that happens again, anew."""
         half = max(self.worker.lease_seconds / 2, 2 * TURN_SECONDS)
         last = self.worker.began_at if self._last_turn is None else self._last_turn
+        since, began = -math.inf if self._pace.whole() else self._since, time.monotonic()
         async with connection.transaction():
-            now, taken, killers = await claims.take_back(connection, self.worker.lease_seconds, self._soonest, last + half)
+            now, all_seen, taken, killers = await claims.take_back(
+                connection, self.worker.lease_seconds, self._soonest, last + half, since
+            )
+            if since == -math.inf:
+                self._pace.took(time.monotonic() - began, taken)
+            if all_seen:
+                self._since = now - self.worker.lease_seconds
             self.taken_back += taken
             for run_id in killers:
                 words = "run %s killed its worker %s times while alone: quarantined"
@@ -110,15 +119,14 @@ class Housekeeping:
             await connection.execute(STUCK_VERSIONS)
 
     async def _free_orphans(self, connection: psycopg.AsyncConnection) -> None:
-        """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way."""
-        held = [self.worker.id, list(self._held())]
+        """Claims whose reply was lost. Only rows that were unknown a second ago as well: a claim may be on its way. One that is
+        not found within a lease after its loop broke, and that nobody renews, is taken back."""
+        if time.monotonic() - self.worker.claiming.broke_at > self.worker.lease_seconds:
+            return
+        held = [self.worker.id, list(self.worker.held())]
         rows = await (await connection.execute(claims.UNKNOWN, held)).fetchall()
         unknown = {token for (token,) in rows}
-        if lost := (unknown & self._unknown) - self._held():
+        if lost := (unknown & self._unknown) - self.worker.held().keys():
             log.warning("%s claims are held by nobody here and are given back", len(lost))
             await connection.execute(claims.ORPHANS, [self.worker.id, list(lost)])
         self._unknown = unknown
-
-    def _held(self) -> set[int]:
-        """Tokens of the runs that are going here, and of those whose memory is just being loaded, which may take a while."""
-        return self.worker.executions.keys() | self.worker.claiming.beginning

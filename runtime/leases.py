@@ -34,15 +34,15 @@ update worker set beat_at = clock_timestamp(), in_flight = %s, finished = %s, st
 
 
 class LeaseKeeper(threading.Thread):
-    """Renews every third of a lease, beats every second. `loop_beat()` gives the monotonic time of the loop's last beat,
+    """Renews every third of a lease, beats every second. `held()` gives the runs by token, `loop_beat()` gives the monotonic time of the loop's last beat,
     `waits_since()` that since which the journal or the reader waits for the database, or None."""
 
     def __init__(
-        self, worker_id: int, lease: float, loop_beat: Callable[[], float], waits_since: Callable[[], float | None],
-        figures: Callable[[], tuple[int, int, bool, str, str]],
+        self, worker_id: int, lease: float, held: Callable[[], dict[int, int]], loop_beat: Callable[[], float],
+        waits_since: Callable[[], float | None], figures: Callable[[], tuple[int, int, bool, str, str]],
     ):
         super().__init__(name="leases", daemon=True)
-        self.worker_id, self.lease = worker_id, lease
+        self.worker_id, self.lease, self.held = worker_id, lease, held
         self.loop_beat, self.waits_since, self.figures = loop_beat, waits_since, figures
         self._told = threading.Event()
         self._connection: psycopg.Connection | None = None
@@ -102,7 +102,7 @@ class LeaseKeeper(threading.Thread):
 
     def _renew(self) -> bool:
         failpoints.hit("renew.before")
-        renewed = self._execute(RENEW, {"lease": self.lease, "worker": self.worker_id})
+        renewed = self._execute(RENEW, {"lease": self.lease, "worker": self.worker_id, "runs": list(self.held().values())})
         failpoints.hit("renew.after")
         return renewed
 

@@ -95,7 +95,7 @@ class Worker:
             return
         self.journal = Journal(lambda: connect("holdfast journal"), self.id)
         keeper = LeaseKeeper(
-            self.id, self.lease_seconds, lambda: self.watching.loop_beat, self._waits_since, self._figures
+            self.id, self.lease_seconds, self.held, lambda: self.watching.loop_beat, self._waits_since, self._figures
         )
         keeper.start()
         journal = asyncio.create_task(self.journal.run())
@@ -201,6 +201,12 @@ class Worker:
             "journal_flush": self.journal.flush_seconds.told(),
             "taken_back": self.housekeeping.taken_back,
         }
+
+    def held(self) -> dict[int, int]:
+        """The runs in its hands, by the tokens of their claims; with those whose memory is just being loaded. May be asked by
+        another thread."""
+        held = {execution.claim.token: execution.claim.run_id for execution in list(self.executions.values())}
+        return held | self.claiming.beginning
 
     # What it lends to its runs (`execution.Services`)
 

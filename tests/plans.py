@@ -12,6 +12,7 @@ from django.db import connection, transaction
 
 from builder.metrics import METRICS
 from runtime import acts, admission, alerts, asking, claims, endings, housekeeping, memory, outbox, retention, waits
+from runtime.looks import WHOLE
 from runtime.states import AlertKind
 
 LARGE = {
@@ -106,9 +107,9 @@ def statements(run: int, wait: int, flow: int) -> dict[str, tuple[str, Any]]:
         "claim": (claims.CLAIM, claim),
         "claim of suspects": (claims.CLAIM, claim | {"least": 1, "most": 1}),
         "suspects": (claims.SUSPECTS, [5, []]),
-        "next due": (claims.NEXT_DUE, [[]]),
-        "leases renewed": (claims.RENEW, {"worker": 1, "lease": 30}),
-        "leases taken back": (claims.TAKE_BACK, {"half": 15, "soonest": 0, "latest": 1e12}),
+        "next due": (claims.NEXT_DUE, {"unable": [], **WHOLE}),
+        "leases renewed": (claims.RENEW, {"worker": 1, "lease": 30, "runs": [run]}),
+        "leases taken back": (claims.TAKE_BACK, {"half": 15, "soonest": 0, "latest": 1e12, "since": 0}),
         "claims unknown": (claims.UNKNOWN, [1, []]),
         "resume: frames": (memory.FRAMES, seen),
         "resume: results": (memory.RESULTS, seen),

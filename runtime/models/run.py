@@ -123,7 +123,7 @@ class Dispatch(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["priority", "due_at"], name="dispatch_due",
+                fields=["priority", "due_at", "run"], name="dispatch_due_runs",
                 condition=Q(token__isnull=True, due_at__isnull=False, queued=False),
             ),
             models.Index(

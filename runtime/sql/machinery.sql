@@ -74,10 +74,10 @@ create trigger run_moves after update of state on run for each row
 -- What is finished is not run again, and what is not finished does not go.
 create or replace function only_unfinished() returns trigger language plpgsql as $$
 begin
-    if exists (select from run where id = new.run_id and state in ('open', 'attention')) then
-        return null;
+    if exists (select from run where id = new.run_id and state not in ('open', 'attention')) then
+        raise exception 'run % has ended and cannot be dispatched', new.run_id using errcode = 'HF013';
     end if;
-    raise exception 'run % has ended and cannot be dispatched', new.run_id using errcode = 'HF013';
+    return null;
 end $$;
 create or replace trigger dispatch_unfinished after insert or update of run_id on dispatch for each row execute function only_unfinished();
 

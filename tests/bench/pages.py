@@ -31,6 +31,7 @@ def measure(folder: Path, chosen: argparse.Namespace) -> None:
 
         django.setup()
         from runtime import pausing
+        from runtime.claiming import PAUSE_SECONDS
         from tests.bench import large, loads, patterns
 
         version = loads.three_steps()
@@ -42,6 +43,7 @@ def measure(folder: Path, chosen: argparse.Namespace) -> None:
         idle = look(holdfast, figures, cookie, chosen.times)
         say(f"making a backlog of {chosen.many:,} runs")
         pausing.pause(user=None, why="Measured.")
+        time.sleep(2 * PAUSE_SECONDS)  # until all workers know, or one would take the run that the others are copies of
         backlog = large.backlog(chosen.many)
         pausing.resume()
         time.sleep(5)  # until all are at full speed

@@ -86,7 +86,7 @@ def test_a_process_that_was_stopped_does_not_take_its_own_loop_for_hanging(monke
     time = SimpleNamespace(now=0.0, monotonic=lambda: time.now)
     monkeypatch.setattr(leases, "time", time)
     beats = [0.0]
-    keeper = LeaseKeeper(1, LEASE, lambda: beats[-1], lambda: None, tuple)
+    keeper = LeaseKeeper(1, LEASE, dict, lambda: beats[-1], lambda: None, tuple)
 
     def hangs(after: float) -> bool:
         time.now += after

@@ -24,7 +24,7 @@ def person(silent: psycopg.Connection, run: int, worker: int, token: int) -> Non
 
 
 def housekeeper(silent: psycopg.Connection, run: int, worker: int, token: int) -> None:
-    assert silent.execute(TAKE_BACK, {"half": 0, "soonest": 0, "latest": math.inf}).fetchone()[1]
+    assert silent.execute(TAKE_BACK, {"half": 0, "soonest": 0, "latest": math.inf, "since": 0}).fetchone()[1]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def test_renewing_leases_and_writing_the_journal_lock_runs_in_one_order(transact
             keeper.execute(HELD, [run, run, seconds])
         keeper.execute("set enable_seqscan = off")
         journal.execute(LOCK, [1])
-        renewal = thread.submit(keeper.execute, RENEW, {"worker": 7, "lease": 90})
+        renewal = thread.submit(keeper.execute, RENEW, {"worker": 7, "lease": 90, "runs": [1, 2]})
         waits = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
         eventually(lambda: sees.execute(waits, [keeper.info.backend_pid]).fetchone() is not None)
         journal.execute(LOCK, [2])

@@ -108,7 +108,7 @@ def test_due_runs_of_higher_priority_are_claimed_first(engine, database_url):
         order = []
         for limit in (1, 2, 5):
             rows = own.execute(claims.CLAIM, {"limit": limit, "lease": 60, "unable": [], "worker": 1, **claims.LOST_NONE}).fetchall()
-            order.append(sorted(row[5] for row in rows))
+            order.append(sorted(row[7] for row in rows))
     assert order == [[high], [first, second], [low]]
 
 
