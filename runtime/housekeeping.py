@@ -65,6 +65,8 @@ where run.state = 'attention' and run.error @> '{"unable": true}' and d.run_id =
   and not exists (select from wait w where w.run_id = run.id and w.kind = 'person' and w.state = 'open')
 """
 TURN_SECONDS = 1.0
+LOCKED_SECONDS = 5.0
+"""For so long a lease that ran out may have been passed over because its row was locked."""
 STUCK_SECONDS = 5.0
 
 
@@ -102,7 +104,7 @@ class Housekeeping:
             if since == -math.inf:
                 self._pace.took(time.monotonic() - began, taken)
             if all_seen:
-                self._since = now - self.worker.lease_seconds
+                self._since = now - LOCKED_SECONDS
             self.taken_back += taken
             for run_id in killers:
                 words = "run %s killed its worker %s times while alone: quarantined"

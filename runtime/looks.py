@@ -18,7 +18,7 @@ from typing import Any
 from .slots import HIGHEST
 
 CHEAP_SECONDS = 0.02
-CHEAP_PER_ROW = 0.0001
+CHEAP_PER_ROW = 0.00002
 """Seconds more for each row that was found: what is done with it is in the same statement."""
 SHARE = 20
 LONGEST_SECONDS = 10.0
