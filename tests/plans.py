@@ -78,9 +78,9 @@ def _counted(cursor: Any) -> dict[tuple[str, str], int]:
     return {(table, how): rows for table, both in counts.items() for how, rows in both.items()}
 
 
-def blocks_of_a_claim(own: Any, limit: int) -> int:
+def blocks_of_a_claim(own: Any, limit: int, **more: Any) -> int:
     """Pages that a claim of so many runs looks at, by a session (of psycopg) that has its plans already. The claim is made."""
-    asked = {"limit": limit, "lease": 60, "unable": [], "worker": 1, **claims.LOST_NONE}
+    asked = {"limit": limit, "lease": 60, "unable": [], "worker": 1, **claims.LOST_NONE, **more}
     with own.transaction(force_rollback=True):
         own.execute(claims.CLAIM, asked)
     told = own.execute("explain (analyze, buffers, format json) " + claims.CLAIM, asked).fetchone()[0]
