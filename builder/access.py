@@ -81,6 +81,7 @@ VIEWS: dict[str, Rule] = {
     "team": VIEWER,
     "team_create": SUPERUSER,
     "team_rename": ADMIN,
+    "team_asked": ADMIN,
     "member_add": ADMIN,
     "member_role": ADMIN,
     "member_remove": ADMIN,

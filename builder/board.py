@@ -13,6 +13,7 @@ from runtime.definition import Problem, check, digest, walk
 from runtime.models import Credential, Version, Workflow
 
 from . import dataflow, drafts
+from .approvers import unknown_approvers
 from .circles import circles
 from .dataflow import Known, Samples
 from .diff import Change, changes, marks, marks_of
@@ -59,13 +60,14 @@ class Board:
     @cached_property
     def problems(self) -> list[Problem]:
         """Looked for once for each definition: undo, and every page until the next edit, find what was found before."""
-        key = sha256(json.dumps(self.definition).encode()).digest(), self.samples.came, *self._key(0, self.circles)
+        key = sha256(json.dumps(self.definition).encode()).digest(), self.samples.came, *self._key(0, self.in_team)
         found = _found.get(key)
-        return found if found is not None else _remember(_found, key, problems_of(self.known, self.connections, self.circles))
+        return found if found is not None else _remember(_found, key, problems_of(self.known, self.connections, self.in_team))
 
     @cached_property
-    def circles(self) -> tuple[Problem, ...]:
-        return self._circles_in(self.definition)
+    def in_team(self) -> tuple[Problem, ...]:
+        """What is wrong with it in this team, with the flows and people that it has."""
+        return self._in_team(self.definition)
 
     @cached_property
     def connections(self) -> frozenset[str]:
@@ -94,7 +96,7 @@ class Board:
     @cached_property
     def drawing(self) -> Drawing:
         drawn = drawing(self.definition, problems=self.problems, marks=marks_of(self.changes), pins=self.samples.pins)
-        return _remember(_drawn, self._key(self.draft.revision, self.circles), drawn)
+        return _remember(_drawn, self._key(self.draft.revision, self.in_team), drawn)
 
     @cached_property
     def history(self) -> drafts.History:
@@ -107,11 +109,11 @@ class Board:
 
     def drawing_before(self, revision: int, definition: dict[str, Any]) -> Drawing:
         """An earlier revision, drawn by the same rules; mostly the one that this process drew a moment ago."""
-        circles = self._circles_in(definition)
-        if drawn := _drawn.get(self._key(revision, circles)):
+        in_team = self._in_team(definition)
+        if drawn := _drawn.get(self._key(revision, in_team)):
             return drawn
         live = self.live.definition if self.live else None
-        problems, pins = problems_of(Known(definition, self.samples), self.connections, circles), self.samples.pins
+        problems, pins = problems_of(Known(definition, self.samples), self.connections, in_team), self.samples.pins
         return drawing(definition, problems=problems, marks=marks(live, definition), pins=pins)
 
     @cached_property
@@ -124,13 +126,14 @@ class Board:
     def name_of(self, owner: str) -> str:
         return self.names.get(owner, owner)
 
-    def _circles_in(self, definition: dict[str, Any]) -> tuple[Problem, ...]:
-        return tuple(circles(definition, self.workflow.team_id, self.workflow.pk))
+    def _in_team(self, definition: dict[str, Any]) -> tuple[Problem, ...]:
+        team = self.workflow.team_id
+        return *circles(definition, team, self.workflow.pk), *unknown_approvers(definition, team)
 
-    def _key(self, revision: int, circles: tuple[Problem, ...]) -> tuple[Any, ...]:
+    def _key(self, revision: int, in_team: tuple[Problem, ...]) -> tuple[Any, ...]:
         """Everything that problems and a drawing depend on, beside the definition of this revision."""
         samples = self.samples
-        seen = samples.source, samples.pins, samples.stamp, self.connections, circles
+        seen = samples.source, samples.pins, samples.stamp, self.connections, in_team
         return self.workflow.pk, revision, self.workflow.live_version_id, *seen
 
 
@@ -147,10 +150,10 @@ def _remember(kept: dict[tuple[Any, ...], T], key: tuple[Any, ...], value: T) ->
     return value
 
 
-def problems_of(known: Known, connections: Collection[str], circles: Iterable[Problem] = ()) -> list[Problem]:
-    """Structure first, then references, circles and connections, each in the order of the page; blocking ones before
+def problems_of(known: Known, connections: Collection[str], in_team: Iterable[Problem] = ()) -> list[Problem]:
+    """Structure first, then references, what is wrong in this team, and connections, each in the order of the page; blocking ones before
     warnings."""
     definition = known.definition
-    found = [*check(definition), *dataflow.problems(known), *circles, *missing_connections(definition, connections)]
+    found = [*check(definition), *dataflow.problems(known), *in_team, *missing_connections(definition, connections)]
     found += doubts(definition)
     return [with_fix(problem, known) for problem in sorted(found, key=lambda problem: problem.warning)]

@@ -52,6 +52,13 @@ def rename_team(team: Team, name: str, *, actor: Any) -> None:
 
 
 @transaction.atomic
+def let_ask(team: Team, others: bool, *, actor: Any) -> None:
+    """Whether approvals in flows of other teams may name this one."""
+    if Team.objects.filter(pk=team.pk).exclude(asked_by_others=others).update(asked_by_others=others):
+        record("let_ask", f"team:{team.pk}", actor=actor, team_id=team.pk, detail={"others": others})
+
+
+@transaction.atomic
 def set_role(team: Team, user: Any, role: Role, *, actor: Any) -> bool:
     """Make somebody a member, or change a member's role. Whether anything changed. Raises LastAdministrator."""
     _lock(team)

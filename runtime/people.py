@@ -1,8 +1,13 @@
-"""Whom a step means when it names people: an address, an account (`@dana`), or a team (`team:Sales`)."""
+"""Whom a step means when it names people: an address, an account (`@dana`), or a team (`team:Sales`).
+
+An account is one of the flow's own team, or an administrator of the installation; a team is the flow's own, or one whose
+administrators let flows of other teams ask it. All others do not exist here: what is said of them is what is said of a name that
+nobody has, so that nothing can be learnt of other teams and nobody of theirs be reached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from django.contrib.auth import get_user_model
@@ -14,10 +19,11 @@ from .steps.base import Person, StepError
 NAMED = """
 select '@' || lower(u.username), u.id, coalesce(u.email, '') from {users} u
 where u.is_active and lower(u.username) = any(%(accounts)s)
+  and (u.is_superuser or exists (select from membership where user_id = u.id and team_id = %(team)s))
 union all
 select 'team:' || lower(t.name), u.id, coalesce(u.email, '')
 from team t join membership m on m.team_id = t.id and m.role in ('operator', 'admin') join {users} u on u.id = m.user_id
-where u.is_active and lower(t.name) = any(%(teams)s)
+where u.is_active and lower(t.name) = any(%(teams)s) and (t.id = %(team)s or t.asked_by_others)
 order by 1, 2
 """
 # Who started the run, or the one that started it.
@@ -46,19 +52,47 @@ def check_name(entry: str) -> None:
         raise ValueError("Write the account's name behind the @, or the team's behind “team:”.")
 
 
-async def named(reader: Reader, entry: str) -> list[Person]:
-    """Those whom `@dana` or `team:Sales` means, with their addresses. Raises StepError."""
-    word, team = entry.strip(), entry.startswith("team:")
-    name = word.removeprefix("team:").removeprefix("@").strip().lower()
-    parameters = {"accounts": [] if team else [name], "teams": [name] if team else []}
-    rows = await reader.query(_sql(NAMED), parameters)
-    found = [Person(email, pk) for _, pk, email in rows if email]
-    if found:
-        return found
+async def named(reader: Reader, entry: str, team_id: int) -> list[Person]:
+    """Those whom `@dana` or `team:Sales` means in a flow of this team, with their addresses. Raises StepError."""
+    rows = await reader.query(_sql(NAMED), _asked_for([entry], team_id))
+    if wrong := _why_not(entry, rows):
+        raise StepError(wrong, field="approvers")
+    return [Person(email, pk) for _, pk, email in rows if email]
+
+
+def unknown(entries: Iterable[str], team_id: int) -> dict[str, str]:
+    """Of names of accounts and teams those by which a flow of this team can ask nobody, with why and what to do."""
+    asked = list(dict.fromkeys(entries))
+    with connection.cursor() as cursor:
+        cursor.execute(_sql(NAMED), _asked_for(asked, team_id))
+        rows = cursor.fetchall()
+    told = {entry: _why_not(entry, [row for row in rows if row[0] == _key(entry)]) for entry in asked}
+    return {entry: words for entry, words in told.items() if words}
+
+
+def _key(entry: str) -> str:
+    kind = "team:" if entry.strip().startswith("team:") else "@"
+    return kind + entry.strip().removeprefix(kind).strip().lower()
+
+
+def _asked_for(entries: Iterable[str], team_id: int) -> dict[str, Any]:
+    keys = [_key(entry) for entry in entries]
+    teams = [key.removeprefix("team:") for key in keys if key.startswith("team:")]
+    return {"accounts": [key[1:] for key in keys if key.startswith("@")], "teams": teams, "team": team_id}
+
+
+def _why_not(entry: str, rows: list[tuple]) -> str:
+    """Empty where somebody can be asked. The same for what is not there and for what is not theirs to ask."""
+    word = entry.strip()
+    if any(email for _, _, email in rows):
+        return ""
     if rows:
-        raise StepError(f"“{word}” has no e-mail address to ask. Enter one in the account.", field="approvers")
-    what = "team with operators" if team else "active account"
-    raise StepError(f"There is no {what} of the name “{name}”.", field="approvers")
+        return f"“{word}” has no e-mail address to ask. Enter one in the account."
+    if word.startswith("team:"):
+        ask = "Name the flow's own team or one that lets other teams ask it, or write addresses."
+    else:
+        ask = "Name a member of the flow's team, or write an address."
+    return f"There is nobody whom this flow may ask by the name “{word[:100]}”. {ask}"
 
 
 async def starter(reader: Reader, run_id: int) -> Person | None:

@@ -152,7 +152,7 @@ class StepContext:
         return bytes(rows[0][0])
 
     async def people(self, name: str) -> list[Person]:
-        return await people.named(self._execution.services, name)
+        return await people.named(self._execution.services, name, self._execution.plan.team_id)
 
     async def starter(self) -> Person | None:
         return await people.starter(self._execution.services, self.run_id)

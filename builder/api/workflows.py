@@ -11,6 +11,7 @@ from ninja import Query, Router, Status
 
 from builder import dataflow, drafts
 from builder.access import get_workflow, teams_for, workflows_for
+from builder.approvers import unknown_approvers
 from builder.circles import circles
 from builder.flowmaking import make_flow
 from builder.models import Draft
@@ -145,7 +146,8 @@ def _problems(definition: dict[str, Any], team_id: int, workflow_id: int | None 
     found = check(definition)
     if any(not one.warning for one in found):
         return found
-    return [*found, *dataflow.problems(dataflow.Known(definition)), *circles(definition, team_id, workflow_id)]
+    in_team = (*circles(definition, team_id, workflow_id), *unknown_approvers(definition, team_id))
+    return [*found, *dataflow.problems(dataflow.Known(definition)), *in_team]
 
 
 def _require_sound(definition: dict[str, Any], team_id: int, workflow_id: int | None = None) -> None:

@@ -15,7 +15,7 @@ from django.urls import path
 from django.views.decorators.http import require_GET, require_POST
 
 from builder.access import ADMIN, can, get_team, teams_for
-from builder.teams import LastAdministrator, create_team, remove_member, rename_team, set_role
+from builder.teams import LastAdministrator, create_team, let_ask, remove_member, rename_team, set_role
 from runtime.models import Membership, Role, Team
 
 ABOUT_ROLES = [
@@ -75,6 +75,15 @@ def team_rename(request: HttpRequest, team_id: int) -> HttpResponse:
         _named(form, lambda name: rename_team(found, name, actor=request.user))
     if form.errors:
         messages.error(request, " ".join(form.errors.get("name", [])))
+    return redirect("team", team_id)
+
+
+@require_POST
+def team_asked(request: HttpRequest, team_id: int) -> HttpResponse:
+    """`others`: flows of other teams may name this one in their approvals."""
+    found, others = get_team(request.user, team_id, request.role), bool(request.POST.get("others"))
+    let_ask(found, others, actor=request.user)
+    messages.success(request, f"{'Flows of other teams' if others else 'Only its own flows'} may ask {found}.")
     return redirect("team", team_id)
 
 
@@ -146,6 +155,7 @@ urlpatterns = [
     path("settings/teams/", team_create, name="team_create"),
     path("settings/teams/<int:team_id>/", team, name="team"),
     path("settings/teams/<int:team_id>/name/", team_rename, name="team_rename"),
+    path("settings/teams/<int:team_id>/asked/", team_asked, name="team_asked"),
     path("settings/teams/<int:team_id>/members/", member_add, name="member_add"),
     path("settings/teams/<int:team_id>/members/<int:user_id>/role/", member_role, name="member_role"),
     path("settings/teams/<int:team_id>/members/<int:user_id>/remove/", member_remove, name="member_remove"),

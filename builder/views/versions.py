@@ -22,6 +22,7 @@ from runtime.states import UNFINISHED
 
 from .. import comparing, drafts
 from ..access import can, get_workflow
+from ..approvers import unknown_approvers
 from ..board import Board
 from ..circles import circles
 from ..diff import changes
@@ -163,7 +164,9 @@ def restore(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 @require_POST
 def go_live(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     workflow, found = _found(request, pk, number, Role.BUILDER)
-    if wrong := " ".join(problem.message for problem in circles(found.definition, workflow.team_id, workflow.pk)):
+    team = workflow.team_id
+    in_team = (*circles(found.definition, team, workflow.pk), *unknown_approvers(found.definition, team))
+    if wrong := " ".join(dict.fromkeys(problem.message for problem in in_team)):
         messages.error(request, f"{wrong} Nothing was changed.")
         return redirect("flow_versions", pk=pk)
     make_live(workflow, found, user=request.user)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Lower
 
 
 class Role(models.TextChoices):
@@ -18,9 +19,13 @@ class Role(models.TextChoices):
 class Team(models.Model):
     name = models.CharField(max_length=100, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    asked_by_others = models.BooleanField(default=False, db_default=False)
+    """Whether approvals in flows of other teams may name it."""
 
     class Meta:
         db_table = "team"
+        # Steps name teams in either case: nobody's team comes along under another's name.
+        constraints = [models.UniqueConstraint(Lower("name"), name="team_name_once")]
 
     def __str__(self) -> str:
         return self.name

@@ -1,7 +1,7 @@
 """Approval: asks people, and goes on with their answer. Each gets a mail with a link of their own, which needs no account.
 
-Approvers stand one a line: an address, `@dana` for an account, or `team:Sales` for a team's operators and administrators. Whose
-answer counts:
+Approvers stand one a line: an address, `@dana` for a member of the flow's team, or `team:Sales` for the operators and administrators
+of that team, or of another one that lets other teams ask it (*Settings*). Whose answer counts:
 
 - Any one of them: the first answer.
 - Everybody: all have to approve.
@@ -52,7 +52,7 @@ class Effects(Config):
 class ApprovalConfig(Config):
     approvers: Annotated[Approvers, Field(min_length=1)] = Field(
         title="Approvers",
-        description="One a line: an address, @account, or team:name. Each gets a link of their own.",
+        description="One a line: an address, @account of a member, or team:name. Each gets a link of their own.",
         examples=[["dana@example.com"]],
     )
     policy: Annotated[

@@ -219,7 +219,7 @@ class Context(Protocol):
         """The content of a file that a step of this run gave. Raises StepError."""
 
     async def people(self, name: str) -> list[Person]:
-        """Those whom `@account` or `team:name` means. Raises StepError."""
+        """Those whom `@account` or `team:name` means in a flow of this team. Raises StepError."""
 
     async def starter(self) -> Person | None:
         """Who started the run, if it was somebody with an account."""

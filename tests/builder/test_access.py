@@ -206,6 +206,28 @@ def test_rows_of_another_team_do_not_exist(world, method, who):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("held", [VIEWER, BUILDER, OPERATOR])
+def test_a_role_in_another_team_is_worth_nothing_in_this_one(world, held):
+    """The administrator of one team may enter everywhere, and has in another team the role that they have there."""
+    person = factories.user(held, of=Team.objects.get(name="Ours"))
+    Membership.objects.create(user=person, team=Team.objects.get(name="Theirs"), role=ADMIN)
+    visitor, wrong = Visitor(person), []
+    for method in ("GET", "POST"):
+        for address in NAMED:
+            rule = address.rules[method]
+            if set(address.arguments) & set(OWNED) and rule in RANK and RANK[Role(rule)] > RANK[held]:
+                status = visitor.ask(method, url := url_of(address, world["ours"])).status_code
+                if status not in (403, 404, 405):
+                    wrong.append(f"{method} {url} ({address.name}, {rule}): {status}")
+    for operation in operations():
+        rule = rule_for(f"api:{operation.operation_id}", operation.methods[0])
+        if "{int:" in operation.path and rule in RANK and RANK[Role(rule)] > RANK[held]:
+            status = call(person, operation, world["ours"]).status_code
+            if status not in (403, 404, 422):
+                wrong.append(f"{operation.operation_id} ({rule}): {status}")
+    assert not wrong, "\n".join(wrong)
+
+
 OWNED = (
     "pk",
     "workflow_id",

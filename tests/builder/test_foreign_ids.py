@@ -14,7 +14,7 @@ from builder import drafts
 from builder.models import Sample
 from builder.tokens import make_token
 from runtime import credentials
-from runtime.models import Alert, Credential, Decision, Job, Recipient, Run, Team, Workflow
+from runtime.models import Alert, Credential, Decision, Job, Membership, Recipient, Run, Team, Workflow
 from runtime.publish import publish
 from runtime.signals import send
 from tests.builder import factories
@@ -121,6 +121,23 @@ def test_nothing_of_another_team_is_reached_by_what_is_sent(client, ours, theirs
     assert not shown
     assert all(set(job.runs) <= {ours.run.pk, ours.wait.run_id} for job in Job.objects.all())
     assert [row.team_id for row in Credential.objects.exclude(pk=theirs.connection.pk)].count(theirs.team.pk) == 0
+
+
+def test_nor_by_who_only_looks_at_what_the_other_team_does(client, ours, theirs, program):
+    """An administrator of one team, in the other a viewer: lists, filters, forms and bodies ask for the role there."""
+    Membership.objects.create(user=ours.person, team=theirs.team, role="viewer")
+    before = everything()
+    for what, (address, data) in sent(ours, theirs).items():
+        assert client.post(address, data).status_code < 500, what
+        assert everything() == before, what
+    assert all(set(job.runs) <= {ours.run.pk, ours.wait.run_id} for job in Job.objects.all())
+    for name in ("operations", "waits", "sent_mail", "alerts", "connections", "audit", "jobs"):
+        text = b"".join(client.get(reverse(name))).decode()
+        assert "Theirs CRM" not in text and not (name != "connections" and THEIRS in text), name
+    for path, body in ((f"/approvals/{theirs.approval.pk}/decision", {"answer": "approve"}), (f"/runs/{theirs.run.pk}/requeue", {}),
+                       (f"/runs/{theirs.run.pk}/cancel", {}), (f"/workflows/{theirs.flow.pk}/publish", {}),
+                       (f"/workflows/{theirs.flow.pk}/runs", {"input": 1}), ("/signals", {"name": "x", "key": "y", "team": "Theirs"})):  # fmt: skip
+        assert program("POST", path, body).status_code in (403, 404) and everything() == before, path
 
 
 READ = (

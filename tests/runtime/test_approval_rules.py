@@ -40,11 +40,18 @@ def mails(approval: Approval) -> list[tuple[str, int]]:
 
 
 def lee_and_kim_are_finance() -> None:
-    """Approvers `team:finance`."""
-    finance = Team.objects.create(name="Finance")
+    """Approvers `team:finance`, whom flows of other teams may ask."""
+    finance = Team.objects.create(name="Finance", asked_by_others=True)
     for name in ("lee", "kim"):
         user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
         Membership.objects.create(team=finance, user=user, role="operator")
+
+
+def member(name: str, role: str = "viewer"):
+    """Somebody in the team that the engine's flows belong to."""
+    user = get_user_model().objects.create_user(name, f"{name}@example.com", "x")
+    Membership.objects.create(team=Team.objects.get_or_create(name="Engine")[0], user=user, role=role)
+    return user
 
 
 def test_as_many_as_it_says(engine):
@@ -151,7 +158,7 @@ def test_a_withdrawn_question_ends_the_run_and_says_who(engine, failpoint):
 
 
 def test_nobody_approves_what_they_started(engine):
-    dana = get_user_model().objects.create_user("dana", DANA, "x")
+    dana = member("dana")
     engine.worker()
     version = engine.publish([step(approvers=["@dana", LEE], no_self=True)])
     run = engine.start(version, user=dana)
@@ -190,11 +197,23 @@ def test_who_started_it_finds_no_way_around_the_others(engine):
 
 
 def test_accounts_and_teams_are_named_and_what_is_not_there_fails_by_name(engine):
+    """A name that a run works out, too. Another team's people do not exist for it, and nor does their team."""
+    member("ours", "operator"), get_user_model().objects.create_superuser("root", "root@example.com", "x")
+    theirs = Team.objects.create(name="Theirs")
+    Membership.objects.create(team=theirs, user=get_user_model().objects.create_user("spy", "spy@example.com", "x"), role="admin")
     engine.worker()
-    for name, words in (("@nobody", "no active account of the name “nobody”"), ("team:Nowhere", "no team with operators")):
-        run = engine.start(engine.publish([step(approvers=[name])]))
-        error = engine.ends(run, "failed").error
-        assert words in error["message"] and error["field"] == "approvers"
+    told = {}
+    for name in ("@nobody", "@spy", "team:Nowhere", "team:theirs"):
+        for approver in (name, "{{ '" + name + "' }}"):
+            run = engine.start(engine.publish([step(approvers=[approver])]))
+            error = engine.ends(run, "failed").error
+            assert error["field"] == "approvers" and name in error["message"]
+            told.setdefault(name, set()).add(error["message"].replace(name, "…"))
+    assert told["@nobody"] == told["@spy"] and told["team:Nowhere"] == told["team:theirs"]
+    for name, addresses in (("@Ours", ["ours@example.com"]), ("@root", ["root@example.com"]), ("team:engine", ["ours@example.com"])):
+        assert [one.address for one in asked(engine, approvers=[name]).recipients.all()] == addresses
+    Team.objects.filter(pk=theirs.pk).update(asked_by_others=True)
+    assert [one.address for one in asked(engine, approvers=["team:theirs"]).recipients.all()] == ["spy@example.com"]
 
 
 @pytest.mark.parametrize(
