@@ -25,7 +25,7 @@ class BodyRefused(Exception):
 def read_body(request: HttpRequest, limit: int = MIB) -> bytes:
     """The raw body, of at most `limit` bytes. Raises BodyRefused: 400 cut short, 411, 413, 415 compressed."""
     refuse_compressed(request)
-    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+    if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
         return _read_chunked(request, limit)
     announced = _content_length(request)
     if announced > limit:
@@ -42,8 +42,17 @@ def read_body(request: HttpRequest, limit: int = MIB) -> bytes:
 
 def refuse_compressed(request: HttpRequest) -> None:
     """A few bytes may unpack to gigabytes. Raises BodyRefused."""
-    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+    if request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
         raise BodyRefused(415, "Send the body uncompressed, without Content-Encoding.")
+
+
+def headers_of(request: HttpRequest) -> dict[str, str]:
+    """By their names in lower case; `request.headers` costs several times as much to make."""
+    named = {"CONTENT_TYPE": "content-type", "CONTENT_LENGTH": "content-length"}
+    return {
+        named.get(name) or name[5:].replace("_", "-").lower(): value
+        for name, value in request.META.items() if name.startswith("HTTP_") or name in named
+    }  # fmt: skip
 
 
 def parse_body(

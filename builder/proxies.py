@@ -37,7 +37,8 @@ def nearest_stranger(forwarded: str, peer: str) -> str:
 
 
 def trusted(address: str) -> bool:
-    return valid(address) and any(ip_address(address) in network for network in settings.HOLDFAST_TRUSTED_PROXIES)
+    networks = settings.HOLDFAST_TRUSTED_PROXIES
+    return bool(networks) and valid(address) and any(ip_address(address) in network for network in networks)
 
 
 def valid(address: str) -> bool:

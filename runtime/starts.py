@@ -67,11 +67,16 @@ def start(
             **shared(version.workflow_id, version.pk, trigger_key, terms, test=test, user=user, rerun_of=rerun_of),
             "key": idempotency_key, "hash": input_hash, "input": as_text(input),
         })  # fmt: skip
-        run_id, fresh, kept, why = cursor.fetchone()
+        made = cursor.fetchone()
+    return told(*made, idempotency_key, input_hash)
+
+
+def told(run_id: int, fresh: bool, kept: str | None, why: str | None, key: str | None, input_hash: str) -> Started:
+    """What `holdfast_start` made or found with this key and hash. Raises IdempotencyConflict."""
     if fresh:
         ring_after_commit()
     elif kept != input_hash:
-        raise IdempotencyConflict(f"The idempotency key {idempotency_key!r} was used with another input.")
+        raise IdempotencyConflict(f"The idempotency key {key!r} was used with another input.")
     return Started(run_id, fresh, why or "")
 
 

@@ -13,19 +13,19 @@ from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 from threading import BoundedSemaphore
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import Error as DatabaseTrouble
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.urls import path, reverse
+from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
-from builder.bodies import BodyRefused, parse_body, parse_pairs, read_body
+from builder.bodies import BodyRefused, headers_of, parse_body, parse_pairs, read_body
 from builder.replies import error, error_body, missed, too_many, try_later
 from runtime.clock import business_now
 from runtime.expressions import EvaluationError, compile
-from runtime.hooks import Hook, find
+from runtime.hooks import Hook, find, forget_hook, post, remember, remembered
 from runtime.jsonvalues import BadJson, check_json
 from runtime.models import Run
 from runtime.starts import IdempotencyConflict, Started, start
@@ -58,6 +58,8 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
         return error(refused.status, refused.message)
     except NotSigned as refused:
         return missed(request, error(401, str(refused)))
+    except NotFromThere:
+        return missed(request, error(403, "Requests from this address are not taken."))
     except IdempotencyConflict:
         return error(409, "This Idempotency-Key was used before, with another body.")
     except (DatabaseTrouble, SecretUnavailable):
@@ -66,39 +68,93 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _receive(request: HttpRequest, token: str) -> HttpResponse:
+    body = Body(request)
+    if (hook := remembered(token)) and (answer := _quickly(request, hook, body)):
+        return answer
+    forget_hook(token)
     hook = find(token, settings.HOLDFAST_HOOKS_PER_MINUTE) if _TOKEN.fullmatch(token) else None
     if hook is None:
         if request.method != "POST":  # as a webhook says that is there
             return error(405, "Send a POST request to this address.", headers={"Allow": "POST"})
         return missed(request, error(404, NOT_HERE))
+    if hook.later:
+        return too_many(f"This webhook takes {settings.HOLDFAST_HOOKS_PER_MINUTE:,} requests a minute. Send it again.", hook.later)
+    wanted = _look_at(request, hook, body)
+    if isinstance(wanted, HttpResponse):
+        return wanted
+    started = start(hook.live, trigger_key=hook.key, input=wanted.event, idempotency_key=wanted.key, input_hash=wanted.hash)
+    if not hook.config.get("only"):  # else many requests start nothing, and would be looked at twice
+        remember(hook)
+    return _answer(hook, started)
+
+
+def _quickly(request: HttpRequest, hook: Hook, body: Body) -> HttpResponse | None:
+    """The answer to a request that starts a run, as nearly all do, where the webhook is still as it is remembered. None for any
+    other, of which nothing was counted or done: it is looked at with the webhook as it is."""
+    try:
+        wanted = _look_at(request, hook, body)
+    except (BodyRefused, NotFromThere, NotSigned, SecretUnavailable):
+        return None
+    if isinstance(wanted, HttpResponse):
+        return None
+    started = post(hook, settings.HOLDFAST_HOOKS_PER_MINUTE, wanted.event, wanted.key, wanted.hash)
+    return _answer(hook, started) if started else None
+
+
+class Body:
+    """A request's body, read when it is first asked for. Raises BodyRefused, each time."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self._read: bytes | BodyRefused | None = None
+
+    def __call__(self) -> bytes:
+        if self._read is None:
+            try:
+                self._read = read_body(self._request)
+            except BodyRefused as refused:
+                self._read = refused
+        if isinstance(self._read, BodyRefused):
+            raise self._read
+        return self._read
+
+
+class NotFromThere(Exception):
+    """The webhook takes nothing from this address."""
+
+
+class Wanted(NamedTuple):
+    """A run to start: its input, its idempotency key, the hash that must not differ under that key."""
+
+    event: dict[str, Any]
+    key: str | None
+    hash: str
+
+
+def _look_at(request: HttpRequest, hook: Hook, body: Body) -> Wanted | HttpResponse:
+    """What this webhook makes of a request. Raises BodyRefused, NotFromThere, NotSigned, SecretUnavailable."""
     methods = hook.config.get("methods") or ["POST"]
     if request.method not in methods:
         words = f"Send a {' or '.join(methods)} request to this address."
         return error(405, words, headers={"Allow": ", ".join(methods)})
-    if hook.later:
-        return too_many(f"This webhook takes {settings.HOLDFAST_HOOKS_PER_MINUTE:,} requests a minute. Send it again.", hook.later)
-    if not _comes_from(request, hook.config.get("allowed") or ()):
-        return missed(request, error(403, "Requests from this address are not taken."))
-    body = read_body(request) if request.method not in ("GET", "DELETE") or request.headers.get("Content-Length", "0") != "0" else b""
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    headers = _check_signature(hook, headers, body)
+    if not _comes_from(request, hook.config.get("allowed")):
+        raise NotFromThere
+    read = body() if request.method not in ("GET", "DELETE") or request.META.get("CONTENT_LENGTH", "0") != "0" else b""
+    headers = _check_signature(hook, headers_of(request), read)
     if hook.paused:
         return try_later("This flow is paused. Send it again later.", 60)
-    event = event_of(request, hook.config, headers, body)
+    event = event_of(request, hook.config, headers, read)
     try:
         wanted = _wanted(hook, event)
     except EvaluationError as problem:
         return error(400, f"The webhook cannot tell whether it wants this: {problem}", [_problem(hook, str(problem), "only")])
     try:
-        key, input_hash = _key(hook, event, headers, body)
+        key, input_hash = _key(hook, event, headers, read)
     except EvaluationError as problem:
         return error(400, f"The webhook cannot tell which event this is: {problem}", [_problem(hook, str(problem))])
     if not wanted:
         return JsonResponse({"run": None, "message": "This webhook starts nothing for such a request."})
-    started = start(hook.live, trigger_key=hook.key, input=event, idempotency_key=key, input_hash=input_hash)
-    if hook.config.get("respond") == "at_end" and not started.dropped:
-        return _at_end(started, int(hook.config.get("respond_within") or 30))
-    return _answer(started)
+    return Wanted(event, key, input_hash)
 
 
 def _check_signature(hook: Hook, headers: dict[str, str], body: bytes) -> dict[str, str]:
@@ -112,13 +168,15 @@ def _check_signature(hook: Hook, headers: dict[str, str], body: bytes) -> dict[s
     return headers
 
 
-def _comes_from(request: HttpRequest, allowed: Iterable[str]) -> bool:
+def _comes_from(request: HttpRequest, allowed: Iterable[str] | None) -> bool:
+    if not allowed:
+        return True
     networks = [ip_network(line.strip(), strict=False) for line in allowed]
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))
     except ValueError:
-        return not networks
-    return not networks or any(address in network for network in networks)
+        return False
+    return any(address in network for network in networks)
 
 
 def _wanted(hook: Hook, event: dict[str, Any]) -> bool:
@@ -126,15 +184,21 @@ def _wanted(hook: Hook, event: dict[str, Any]) -> bool:
     return not source or compile(source).evaluate({**event, "trigger": event}) is True
 
 
+def _answer(hook: Hook, started: Started) -> HttpResponse:
+    if hook.config.get("respond") == "at_end" and not started.dropped:
+        return _at_end(started, int(hook.config.get("respond_within") or 30))
+    return _at_once(started)
+
+
 def _at_end(started: Started, seconds: int) -> HttpResponse:
     """The run's end as the answer. Only half of the threads wait for runs; a request beyond is answered at once."""
     if not WAITING.acquire(blocking=False):
-        return _answer(started)
+        return _at_once(started)
     try:
         ends, pause = monotonic() + seconds, 0.05
         while (run := Run.objects.only("id", "state", "output", "error").get(pk=started.run_id)).state in UNFINISHED:
             if monotonic() > ends:
-                return _answer(started)
+                return _at_once(started)
             sleep(pause)
             pause = min(2 * pause, 0.5)
     finally:
@@ -184,8 +248,8 @@ def _problem(hook: Hook, message: str, field: str = "dedupe") -> dict[str, str]:
     return {"step": hook.key, "field": f"config.{field}", "message": message}
 
 
-def _answer(started: Started) -> HttpResponse:
-    told = {"run": started.run_id, "url": settings.HOLDFAST_ORIGIN + reverse("run", args=[started.run_id])}
+def _at_once(started: Started) -> HttpResponse:
+    told = {"run": started.run_id, "url": f"{settings.HOLDFAST_PUBLIC_URL}/runs/{started.run_id}/"}
     if started.dropped:
         return JsonResponse({**told, "dropped": True, **error_body(started.dropped)}, status=409)
     return JsonResponse(told, status=202 if started.created else 200)

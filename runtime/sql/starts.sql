@@ -15,16 +15,18 @@ begin
 end $$;
 
 -- The webhook with this token, if it takes requests, with what its flow says to a start; the request is counted (`later`
--- as `holdfast_rate` gives it) unless `each` is null.
-create or replace function holdfast_hook(by_token text, each interval) returns table (
+-- as `holdfast_rate` gives it) unless `each` is null. `seen` tells the state of all rows that this was read from.
+drop function if exists holdfast_hook(text, interval);
+create function holdfast_hook(by_token text, each interval) returns table (
     hook bigint, hook_key text, hook_config jsonb, flow bigint, of_team bigint, of_version bigint, is_paused boolean,
-    limits jsonb, later float8
+    limits jsonb, seen text, later float8
 ) language plpgsql as $$
 begin
     select t.id, t.key, t.config, w.id, w.team_id, w.live_version_id, w.paused,
            case when l.workflow_id is not null then
-               jsonb_build_array(l.at_most, l.per_key, l.key, l.per_minute, l.drops, l.yields, l.priority, l.max_age) end
-    into hook, hook_key, hook_config, flow, of_team, of_version, is_paused, limits
+               jsonb_build_array(l.at_most, l.per_key, l.key, l.per_minute, l.drops, l.yields, l.priority, l.max_age) end,
+           concat_ws(' ', t.xmin, w.xmin, l.xmin)
+    into hook, hook_key, hook_config, flow, of_team, of_version, is_paused, limits, seen
     from trigger t join workflow w on w.id = t.workflow_id left join flow_limit l on l.workflow_id = w.id
     where t.token = by_token and t.type = 'webhook' and t.enabled and w.deleted_at is null and w.live_version_id is not null;
     if found then
@@ -82,4 +84,38 @@ begin
     if note <> '' then
         insert into log_line (run_id, path, level, text, at) values (made, '', 'warning', note, begun);
     end if;
+end $$;
+
+-- Count a request of a webhook, as `holdfast_hook` does, and start its run, as `holdfast_start` does: two transactions in one
+-- statement, so that the count waits for no disk, and no other request waits for a run's commit. `later` is null, and nothing
+-- is done, unless the webhook's rows are still as they were `seen`.
+create or replace procedure holdfast_post(
+    hook bigint, was_seen text, each interval, by_key text, its_hash text, its_input text, rank int, slots_of bigint, slots_key text,
+    may_drop boolean, may_yield boolean, longest float8, note text,
+    inout later float8, inout made bigint, inout fresh boolean, inout kept text, inout why text
+) language plpgsql as $$
+declare
+    flow bigint;
+    of_version bigint;
+    by_trigger text;
+begin
+    select w.id, w.live_version_id, t.key into flow, of_version, by_trigger
+    from trigger t join workflow w on w.id = t.workflow_id left join flow_limit l on l.workflow_id = w.id
+    where t.id = hook and concat_ws(' ', t.xmin, w.xmin, l.xmin) = was_seen;
+    if not found then
+        return;
+    end if;
+    later := 0;
+    if each is not null then
+        perform set_config('synchronous_commit', 'off', true);
+        later := holdfast_rate('hook:' || hook, each);
+        if later > 0 then
+            return;
+        end if;
+        commit;
+    end if;
+    select s.made, s.fresh, s.kept, s.why into made, fresh, kept, why from holdfast_start(
+        flow, of_version, by_trigger, by_key, its_hash, its_input, false, null, null, 0, rank, slots_of, slots_key, may_drop, may_yield,
+        longest, note
+    ) s;
 end $$;

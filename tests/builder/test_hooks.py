@@ -536,14 +536,6 @@ def test_an_answer_that_would_take_too_long_is_the_runs_number(hook):
 # What a request costs, and what it does not go without
 
 
-def test_a_request_takes_two_statements(hook, django_assert_num_queries, monkeypatch):
-    """The webhook with all that belongs to it, and the run; the bell is rung after the commit."""
-    monkeypatch.setattr("runtime.limits.FORGET_ONCE_IN", 10**9)
-    trigger = hook()
-    with django_assert_num_queries(2):
-        assert post(trigger).status_code == 202
-
-
 def test_what_machines_are_answered_is_as_guarded_as_a_page_and_knows_no_session(hook, waiting_run):
     page = Client().get("/login/")
     for answer in (post(hook()), post("no-such-token-anywhere"), Client().post("/callbacks/1/wrong/step/")):
