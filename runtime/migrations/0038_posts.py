@@ -8,6 +8,6 @@ SQL = Path(__file__).parent.parent / "sql" / "starts.sql"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runtime", "0036_looks")]
+    dependencies = [("runtime", "0037_team_asked_by_others")]
 
     operations = [migrations.RunSQL(SQL.read_text(), migrations.RunSQL.noop)]
