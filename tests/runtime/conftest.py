@@ -33,6 +33,8 @@ def engine(zygote, transactional_db, tmp_path: Path, monkeypatch: pytest.MonkeyP
     tmp_path.chmod(0o755)
     made = Engine(zygote, tmp_path)
     yield made
+    for worker in made.workers:  # shown with the report of a test that failed
+        print(f"worker {worker.pid} said last:\n{worker.tail()}")
     made.kill_all()
     step_types.cache_clear()
 
