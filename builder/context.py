@@ -10,7 +10,8 @@ from django.db import DatabaseError, transaction
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from builder.access import admitted, roles_of, rule_for
+from builder.access import roles_of
+from builder.gate import admitted, rule_for
 from builder.proof import proven
 from builder.questions import waiting_for
 from builder.templatetags.formats import display_name, initials

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 
-from builder.access import PUBLIC, rule_for
+from builder.gate import PUBLIC, rule_for
 
 FOR_MACHINES = ("/hooks/", "/callbacks/")
 GUARDS = {

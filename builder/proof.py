@@ -1,7 +1,7 @@
 """Who is it, once more: asked before what would outlive a browser that was left open, unless it was proven minutes ago.
 
 The page that asks carries along what was sent, so that nothing has to be typed again, and nothing of it is kept meanwhile:
-it may hold a secret. Which views ask stands in `builder.access`.
+it may hold a secret. Which views ask stands in `builder.gate`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from django.urls import reverse
 
 from runtime.models import Run
 
-from .access import admitted, rule_for, workflows_for
+from .access import workflows_for
 from .context import RAIL
+from .gate import admitted, rule_for
 from .runfilter import Filter, matching
 from .templatetags.formats import count
 

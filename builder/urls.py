@@ -1,4 +1,4 @@
-"""Every address of the product: one list per area. Who may open which stands in `builder.access`."""
+"""Every address of the product: one list per area. Who may open which stands in `builder.gate`."""
 
 from __future__ import annotations
 

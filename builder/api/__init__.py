@@ -1,6 +1,6 @@
 """/api/v1: what programs may do, with a bearer token, under the same table of roles as the pages.
 
-Every operation is registered with `guarded(<operation id>)`: an id that is not in `builder.access.VIEWS` does not
+Every operation is registered with `guarded(<operation id>)`: an id that is not in `builder.gate.VIEWS` does not
 import. Django-ninja makes the OpenAPI description; our own views show it (`builder/views/api.py`), because its ready-made
 page loads scripts from elsewhere, and its own address makes the description anew for everybody who asks.
 """

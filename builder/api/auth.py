@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
-from builder.access import VIEWS, admitted, refusal, role_of, rule_for
+from builder.gate import VIEWS, admitted, role_of, rule_for, why_not
 from builder.tokens import good_token, in_scope
 
 
@@ -19,7 +19,7 @@ class Bearer(HttpBearer):
         super().__init__()
         self.name = f"api:{operation}"
         if self.name not in VIEWS:
-            raise LookupError(f"The operation {operation} is not in the table of builder/access.py.")
+            raise LookupError(f"The operation {operation} is not in the table of builder/gate.py.")
 
     def authenticate(self, request: HttpRequest, token: str) -> Any | None:
         found = good_token(token)
@@ -31,7 +31,7 @@ class Bearer(HttpBearer):
             raise PermissionDenied(f"This token is good for less: “{found.get_scope_display()}”. Make another for this.")
         rule = rule_for(self.name, request.method or "GET")
         if not admitted(user, rule):
-            raise PermissionDenied(refusal(rule))
+            raise PermissionDenied(why_not(rule))
         request.role = role_of(rule)
         return user
 

@@ -1,4 +1,4 @@
-"""Every component on one page, to be held against the design. `builder/access.py` opens it to superusers."""
+"""Every component on one page, to be held against the design. `builder/gate.py` opens it to superusers."""
 
 from __future__ import annotations
 

@@ -18,10 +18,11 @@ from django.http import Http404, HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, path, reverse
 
-from builder import access
-from builder.access import ADMIN, BUILDER, OPERATOR, PUBLIC, RANK, SIGNED_IN, SUPERUSER, VIEWER, VIEWS, rule_for
+from builder import access, gate
+from builder.access import ADMIN, BUILDER, OPERATOR, RANK, VIEWER
 from builder.api import api
 from builder.api.auth import Bearer
+from builder.gate import PUBLIC, SIGNED_IN, SUPERUSER, VIEWS, rule_for
 from builder.models import SavedFilter
 from builder.tokens import make_token
 from runtime.models import Alert, Credential, Job, Membership, OutboxMessage, Role, Run, Team, Workflow
@@ -139,7 +140,7 @@ def suffices(rule: str | None, who: str) -> bool:
 
 def test_every_address_is_in_the_table():
     missing = [address.name for address in PAGES if None in address.rules.values()]
-    assert missing == [], "Add these to builder/access.py."
+    assert missing == [], "Add these to builder/gate.py."
 
 
 def test_the_table_names_nothing_that_is_not_there():
@@ -303,14 +304,14 @@ def test_a_view_that_is_not_in_the_table_opens_for_nobody(url, caplog, settings)
     client = Client(raise_request_exception=False)
     client.force_login(get_user_model().objects.create_superuser("root"), "django.contrib.auth.backends.ModelBackend")
     assert client.get(url).status_code != 200
-    assert "builder/access.py" in caplog.text
+    assert "builder/gate.py" in caplog.text
 
 
 def test_people_who_were_deactivated_may_nothing(world):
     person = world["people"]["admin"]
     person.is_active = False
     person.save()
-    assert not access.admitted(person, VIEWER)
+    assert not gate.admitted(person, VIEWER)
     assert access.role_in(person, world["ours"]["team_id"]) is None
     assert not access.workflows_for(person).exists()
 
@@ -369,7 +370,7 @@ def test_every_operation_is_guarded_by_its_own_line_in_the_table():
 
 
 def test_an_operation_without_a_line_in_the_table_cannot_be_made():
-    with pytest.raises(LookupError, match="builder/access.py"):
+    with pytest.raises(LookupError, match="builder/gate.py"):
         Bearer("steal_secrets")
 
 

@@ -18,8 +18,9 @@ from django.core.management import call_command
 from django.template import Context, Template
 from django.utils import timezone
 
-from builder.access import VIEWER, VIEWS
+from builder.access import VIEWER
 from builder.context import rail, theme
+from builder.gate import VIEWS
 from builder.templatetags.charts import meter, run_spark
 from builder.templatetags.formats import ago, count, duration, initials, money, relative
 from builder.templatetags.icons import PLUGIN_ICON, IconDoesNotExist, icon, step_icon

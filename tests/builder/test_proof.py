@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from builder.access import PROVEN_TO_CHANGE, PROVEN_TO_LOOK, VIEWS
+from builder.gate import PROVEN_TO_CHANGE, PROVEN_TO_LOOK, VIEWS
 from builder.models import ApiToken
 from builder.sessions import SessionStore
 from builder.tokens import good_token, make_token
