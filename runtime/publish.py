@@ -9,9 +9,10 @@ from django.db.models import Max
 
 from .audit import record
 from .clock import business_now
-from .definition import FORMAT, digest, require
+from .definition import digest, require
 from .durations import parse_duration
 from .models import FlowLimit, FormerName, Trigger, Version, Workflow
+from .shape import FORMAT
 from .triggers import trigger_kinds
 
 

@@ -28,7 +28,6 @@ from .asking import ask_again
 from .claiming import Claiming, set_within
 from .clock import CLOCK_SQL, WorkerClock
 from .database import connect
-from .definition import FORMAT
 from .endings import follow_ends
 from .execution import Execution
 from .gauges import SECONDS, Histogram
@@ -40,6 +39,7 @@ from .net.pools import close as close_pools
 from .outbox import send_due
 from .retention import delete_batch, forget_signals
 from .schedules import fire_due
+from .shape import FORMAT
 from .steps import step_types
 from .wards import Wards
 from .watching import Watching

@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from runtime.definition import Definition, check
+from runtime.definition import check
 from runtime.jsonvalues import BadJson, check_json
+from runtime.shape import Definition
 
 from . import groups, kinds, lanes, notes, repair, settings, steps, triggers
 from .places import Edit, EditError, Place

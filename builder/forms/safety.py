@@ -10,10 +10,11 @@ from typing import Any
 
 from django.http import QueryDict
 
-from runtime.definition import Problem, Retry
+from runtime.definition import Problem
 from runtime.durations import parse_duration
 from runtime.plan import DEFAULT_TIMEOUT
 from runtime.retry import RetryPolicy
+from runtime.shape import Retry
 from runtime.steps import step_types
 from runtime.steps.base import StepType
 from runtime.steps.http import CHANGING

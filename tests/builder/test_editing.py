@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from builder.editing import EditError, apply
 from builder.editing.ids import fresh, slug
-from runtime.definition import Definition, check, find, walk
+from runtime.definition import check, find, walk
+from runtime.shape import Definition
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.definition import Retry
 from runtime.retry import RetryPolicy
+from runtime.shape import Retry
 
 NEVER = 10**9
 
