@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .backoff import RetryPolicy
 from .definition import children
 from .durations import parse_duration
 from .expressions import Expression, ValueTemplate, compile, compile_template, compile_value
-from .retry import RetryPolicy
 from .shape import FORMAT
 from .steps import step_types
 from .steps.base import StepType

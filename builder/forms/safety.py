@@ -10,10 +10,10 @@ from typing import Any
 
 from django.http import QueryDict
 
+from runtime.backoff import RetryPolicy
 from runtime.definition import Problem
 from runtime.durations import parse_duration
 from runtime.plan import DEFAULT_TIMEOUT
-from runtime.retry import RetryPolicy
 from runtime.shape import Retry
 from runtime.steps import step_types
 from runtime.steps.base import StepType

@@ -10,7 +10,7 @@ from builder.forms.base import FieldError, Offer
 from builder.forms.safety import latest_times, read_safety, safety_of, strip, worst_case
 from builder.forms.setup import read, setup_fields, show, spec_for, specs_of, value_at
 from builder.forms.widgets import WIDGETS
-from runtime.retry import RetryPolicy
+from runtime.backoff import RetryPolicy
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 

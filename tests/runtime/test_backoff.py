@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.retry import RetryPolicy
+from runtime.backoff import RetryPolicy
 from runtime.shape import Retry
 
 NEVER = 10**9
