@@ -11,6 +11,7 @@ from builder import reruns
 from builder.editing.places import label_of
 from runtime.definition import find
 from runtime.models import Dispatch, Run, Version, Workflow
+from runtime.paths import step_sql
 from runtime.states import UNFINISHED, DispatchState, RunState
 
 LISTED = 12
@@ -20,11 +21,11 @@ select workflow_id, coalesce(error ->> 'step', ''), max(version_id), count(*) fr
 where id = any(%(runs)s) and state = 'failed' group by 1, 2 order by 4 desc, 1, 2
 """
 # Calls of the runs that were answered, may have happened or are under way, and mails, by flow and step: how many runs made them.
-MADE = """
+MADE = f"""
 select r.workflow_id, made.step, max(r.version_id), count(distinct made.run_id) from (
-    select run_id, regexp_replace(regexp_replace(path, '^.*/', ''), '\\[.*$', '') as step from attempt
+    select run_id, {step_sql()} as step from attempt
     where run_id = any(%(runs)s) and operation <> 'check' and (outcome is null or outcome = 'unknown' or outcome = 'answered' and error is null)
-    union all select run_id, regexp_replace(path, '^.*/', '') from outbox where run_id = any(%(runs)s) and kind = 'email'
+    union all select run_id, {step_sql()} from outbox where run_id = any(%(runs)s) and kind = 'email'
 ) made join run r on r.id = made.run_id group by 1, 2 order by 4 desc, 1, 2
 """
 LOOKED_AT = 2_000

@@ -24,6 +24,7 @@ from runtime.clock import BusinessNow, business_now
 from runtime.definition import walk
 from runtime.faults import kind_of, signature
 from runtime.models import Dispatch, OutboxMessage, Version, Worker
+from runtime.paths import step_sql
 from runtime.slots import LEVELS
 from runtime.states import OutboxState, RunState
 
@@ -160,10 +161,9 @@ def costs(user: Any) -> dict[str, Any]:
     return {"rows": shown, "total": sum(row["total"] for row in rows), "runs": RUNS_READ}
 
 
-# Cost by step of some flows, of their runs between two ids; the id of the step is the end of its path.
-COSTS = """
-select r.workflow_id, w.name, max(r.version_id), regexp_replace(regexp_replace(a.path, '^.*/', ''), '\\[.*$', '') as step,
-    count(*), avg(a.cost), sum(a.cost)
+# Cost by step of some flows, of their runs between two ids.
+COSTS = f"""
+select r.workflow_id, w.name, max(r.version_id), {step_sql("a.path")} as step, count(*), avg(a.cost), sum(a.cost)
 from attempt a join run r on r.id = a.run_id join workflow w on w.id = r.workflow_id
 where a.run_id between %(first)s and %(last)s and r.id between %(first)s and %(last)s and a.cost is not null and not r.test and r.workflow_id = any(%(flows)s)
 group by 1, 2, 4 order by 7 desc limit 200

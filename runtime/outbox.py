@@ -25,6 +25,7 @@ from . import notices
 from .failpoints import hit
 from .mailer import Deferred, Letter, MailServer, Rejected, Rendered, compose, render
 from .models import OutboxMessage
+from .paths import scope_sql
 
 LEASE_SECONDS = 300.0
 WORK_SECONDS = 200.0
@@ -51,7 +52,7 @@ update outbox o set due_at = clock_timestamp() from worker w
 where o.state = 'sending' and o.worker_id = w.id and o.due_at > clock_timestamp()
   and (w.ended_at is not null or w.beat_at < clock_timestamp() - make_interval(secs => %s))
 """
-READ = """
+READ = f"""
 -- A message with what it says besides. A path can ask again: the latest question of its take is meant.
 select o.id, o.run_id, o.path, o.take, o.kind, o.recipient, o.message_id, o.payload, coalesce(f.name, '') as flow,
     w.due_at as expires_at, r.nonce, r.key_id
@@ -60,7 +61,7 @@ left join run on run.id = o.run_id
 left join workflow f on f.id = run.workflow_id
 left join lateral (
     select id, due_at from wait where o.kind = 'approval' and run_id = o.run_id and path = o.path and take = o.take
-      and scope = coalesce(substring(o.path from '^.*[]]'), '') and kind = 'approval' order by n desc limit 1
+      and scope = {scope_sql('o.path')} and kind = 'approval' order by n desc limit 1
 ) w on true
 left join recipient r on r.approval_id = w.id and r.address = o.recipient
 where o.id = %s

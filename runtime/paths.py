@@ -24,6 +24,16 @@ def step_of(path: str) -> str:
     return path.rpartition("/")[2].partition("[")[0]
 
 
+def scope_sql(path: str = "path") -> str:
+    """`scope_of` as Postgres says it, of a column."""
+    return f"coalesce(substring({path} from '^.*[]]'), '')"
+
+
+def step_sql(path: str = "path") -> str:
+    """`step_of` as Postgres says it, of a column."""
+    return f"split_part(regexp_replace({path}, '^.*/', ''), '[', 1)"
+
+
 def key_of(run_id: int, created_at: datetime, path: str, take: int, operation: str = "call") -> str:
     """The Idempotency-Key of a step's calls; the run's creation time keeps two installations apart."""
     text = f"{run_id}|{_moment(created_at)}|{path}|{take}|{operation}"

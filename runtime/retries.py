@@ -13,7 +13,7 @@ from django.db import connection
 
 from .courses import Course
 from .models import Run
-from .paths import key_of, scope_of, step_of
+from .paths import key_of, scope_of, scope_sql, step_of, step_sql
 
 MOST_LISTED = 200
 
@@ -114,13 +114,11 @@ select loop, greatest(max(take), (select max(take) from rows where path = loop))
 CLOSE = f"""
 insert into step_result (run_id, scope, path, take, step, state, error, token, started_at, finished_at, superseded)
 select distinct on (scope, path, take) run_id, scope, path, take,
-    split_part(regexp_replace(path, '^.*/', ''), '[', 1), 'skipped',
-    '{{"message": "Given up for a retry."}}'::jsonb, 0, holdfast_now(), holdfast_now(), true
+    {step_sql()}, 'skipped', '{{"message": "Given up for a retry."}}'::jsonb, 0, holdfast_now(), holdfast_now(), true
 from (
     select run_id, scope, path, take from attempt where run_id = %(run)s and {AGAIN}
     union all select run_id, scope, path, take from wait where run_id = %(run)s and path <> '' and {AGAIN}
-    union all select run_id, coalesce(substring(path from '^(.*\\])'), ''), path, take from frame
-    where run_id = %(run)s and {AGAIN}
+    union all select run_id, {scope_sql()}, path, take from frame where run_id = %(run)s and {AGAIN}
 ) begun
 on conflict (run_id, scope, path, take) do nothing
 """
