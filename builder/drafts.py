@@ -132,30 +132,12 @@ def overwrite(
 
 def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
     """Bring back what was before the newest edit. With nothing to undo, nothing changes. `key` as in `edit`."""
-    with transaction.atomic():
-        draft, newest = _locked(workflow)
-        if done_before := _known(draft, key):
-            return _again(draft, done_before)
-        _require(draft, revision)
-        target, before = _revision(draft, newest.undo), draft.definition
-        if target is None:
-            return Saved(draft, before, newest.number)
-        _write(draft, target.definition, user, label=target.label, key=key, undo=target.undo, redo=newest.number)
-        return Saved(draft, before, newest.number, newest.label)
+    return _turn(workflow, revision, user, key, back=True)
 
 
 def redo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
     """Bring back what the newest undo took away. `key` as in `edit`."""
-    with transaction.atomic():
-        draft, newest = _locked(workflow)
-        if done_before := _known(draft, key):
-            return _again(draft, done_before)
-        _require(draft, revision)
-        target, before = _revision(draft, newest.redo), draft.definition
-        if target is None:
-            return Saved(draft, before, newest.number)
-        _write(draft, target.definition, user, label=target.label, key=key, undo=newest.number, redo=target.redo)
-        return Saved(draft, before, newest.number, target.label)
+    return _turn(workflow, revision, user, key, back=False)
 
 
 def locked(workflow: Workflow, revision: int) -> Draft:
@@ -189,6 +171,20 @@ def people_since(draft: Draft, number: int) -> list[AbstractBaseUser]:
     """Who wrote the revisions after this one, each once, the last one first."""
     rows = Revision.objects.filter(draft=draft, number__gt=number).select_related("created_by").order_by("-number")
     return list({row.created_by_id: row.created_by for row in rows.defer("definition") if row.created_by}.values())
+
+
+def _turn(workflow: Workflow, revision: int, user: AbstractBaseUser | None, key: str, *, back: bool) -> Saved:
+    with transaction.atomic():
+        draft, newest = _locked(workflow)
+        if done_before := _known(draft, key):
+            return _again(draft, done_before)
+        _require(draft, revision)
+        target, before = _revision(draft, newest.undo if back else newest.redo), draft.definition
+        if target is None:
+            return Saved(draft, before, newest.number)
+        undo, redo = (target.undo, newest.number) if back else (newest.number, target.redo)
+        _write(draft, target.definition, user, label=target.label, key=key, undo=undo, redo=redo)
+        return Saved(draft, before, newest.number, newest.label if back else target.label)
 
 
 def _known(draft: Draft, key: str) -> Revision | None:

@@ -187,25 +187,21 @@ def _exists_one(loop: Loop, source: Closure, body: Closure) -> Closure:
 
 
 def _opt_map(loop: Loop, source: Closure, body: Closure) -> Closure:
-    def apply(run: Evaluation) -> Optional:
-        value = _optional(loop, source(run))
-        if not value.present:
-            return ABSENT
-        run.charge(loop.cost)
-        run.variables[loop.slot] = value.value
-        return Optional(True, body(run))
-
-    return apply
+    return _of_present(loop, source, lambda run: Optional(True, body(run)))
 
 
 def _opt_flat_map(loop: Loop, source: Closure, body: Closure) -> Closure:
+    return _of_present(loop, source, lambda run: _optional(loop, body(run)))
+
+
+def _of_present(loop: Loop, source: Closure, given: Closure) -> Closure:
     def apply(run: Evaluation) -> Optional:
         value = _optional(loop, source(run))
         if not value.present:
             return ABSENT
         run.charge(loop.cost)
         run.variables[loop.slot] = value.value
-        return _optional(loop, body(run))
+        return given(run)
 
     return apply
 
