@@ -41,13 +41,10 @@ def _samples() -> dict[str, Any]:
             {"id": "attempts", "label": "Attempts", "count": 1},
             {"id": "setup", "label": "Setup", "count": 1, "bad": True},
         ],
+        "board": {"blocking": True},
         "problems": [
-            {"step": "Score above 70?", "message": "Rule 2 has no value to compare with", "url": "#", "active": True},
-            {"step": "Create deal in CRM", "message": "Qualify lead returns no tier. Did you mean score?", "url": "#"},
-        ],
-        "menu_items": [
-            {"label": "Duplicate", "icon": "copy", "url": "#"},
-            {"label": "Remove", "icon": "trash", "url": "#", "danger": True},
+            {"name": "Score above 70?", "words": "Rule 2 has no value to compare with"},
+            {"name": "Create deal in CRM", "words": "Qualify lead returns no tier. Did you mean score?"},
         ],
         "choices": [{"label": "JSON", "url": "?json", "on": True}, {"label": "Table", "url": "?table"}],
     }

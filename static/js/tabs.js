@@ -1,11 +1,8 @@
-/* Tabs: a click or an arrow key shows the panel that the tab controls. ?tab=log opens one.
-   [data-collapse="id"] folds a part of the page. */
+/* Tabs: a click or an arrow key shows the panel that the tab controls. ?tab=log opens one. */
 
 document.addEventListener("click", event => {
   const tab = event.target.closest("[role=tab]");
   if (tab) select(tab);
-  const toggle = event.target.closest("[data-collapse]");
-  if (toggle) collapse(toggle);
 });
 
 document.addEventListener("keydown", event => {
@@ -36,12 +33,6 @@ export function select(tab) {
 }
 
 const siblings = tab => [...tab.closest("[role=tablist]").querySelectorAll("[role=tab]")];
-
-function collapse(toggle) {
-  const part = document.getElementById(toggle.dataset.collapse);
-  part.hidden = !part.hidden;
-  toggle.setAttribute("aria-expanded", !part.hidden);
-}
 
 const asked = new URLSearchParams(location.search).get("tab");
 const tab = asked && document.getElementById(`tab-${asked}`);

@@ -5,7 +5,7 @@ const root = document.documentElement;
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 const YEAR = 365 * 24 * 3600;
 
-export const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemIsDark.matches);
+const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemIsDark.matches);
 
 function choose(theme) {
   root.dataset.theme = theme;

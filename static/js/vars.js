@@ -4,7 +4,7 @@
 
 const SELECTOR = "[data-vars]";
 
-export function applyVars(element) {
+function applyVars(element) {
   for (const pair of element.dataset.vars.split(";")) {
     const cut = pair.indexOf(":");
     const name = pair.slice(0, cut).trim();

@@ -27,7 +27,7 @@ document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
 
 const isUnsaved = (field, fresh) => field === typedIn || String(valuesOf(field)) === String(valuesOf(fresh));
 
-export function sendField(place) {
+function sendField(place) {
   const { owner } = place.closest("#panel").dataset; // also of a panel that is gone already
   clearRefusal(place);
   editField(owner, place.dataset.field, valuesOf(place));

@@ -50,7 +50,7 @@ function leave() {
 }
 
 /* Focus the first control of a field, on whichever tab it stands. */
-export function goTo(field) {
+function goTo(field) {
   const place = findField(field);
   if (!place) return;
   const body = place.closest("[role=tabpanel]");

@@ -24,7 +24,6 @@ const nodeOf = id => document.getElementById(`node-${id}`);
 /* What an operation says of them. */
 export const about = ids => (ids.length === 1 ? { step: ids[0] } : { steps: ids });
 export const named = ids => (ids.length === 1 ? nameOf(ids[0]) : `${ids.length} steps`);
-export const anyPicked = () => picked.size > 0;
 
 export function pick(ids) {
   picked.clear();
@@ -34,7 +33,7 @@ export function pick(ids) {
 }
 
 /* From where the picking began, when both stand in one lane; else this one too, or not any more. */
-export function pickTo(id) {
+function pickTo(id) {
   if (!card(id) || isTrigger(id)) return;
   if (!picked.size) begin(id);
   const from = nodeOf(anchor);

@@ -49,7 +49,7 @@ function clear(one) {
 }
 
 /* The open panel, the problems and the cards, with the sample data as it is now. */
-export async function renewSamples() {
+async function renewSamples() {
   const body = new URLSearchParams({ from: "keep", ...opened() });
   const headers = { "HX-Request": "true", ...JSON.parse(document.body.getAttribute("hx-headers")) };
   const response = await fetch(url("samples/"), { method: "POST", body, headers, credentials: "same-origin" }).catch(() => null);
