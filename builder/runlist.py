@@ -31,8 +31,8 @@ DAY_KEPT = 30
 # Where unfinished and failed runs stand, one row per run at most from each: the latest open wait, the call under way, the
 # open loop.
 WAITS = """
-select asked.id, w.path, w.kind, w.due_at, w.data from unnest(%s::bigint[]) as asked(id) cross join lateral (
-    select path, kind, due_at, data from wait where run_id = asked.id and state = 'open'
+select asked.id, w.path, w.kind, w.due_at from unnest(%s::bigint[]) as asked(id) cross join lateral (
+    select path, kind, due_at from wait where run_id = asked.id and state = 'open'
     order by (kind = 'person') desc, (kind = 'approval') desc, id desc limit 1
 ) w
 """
@@ -156,6 +156,16 @@ def flows(user: Any) -> list[Workflow]:
     return list(access.workflows_for(user).order_by("name").only("pk", "name")[:500])
 
 
+WAITING = {
+    "person": "Unclear if it happened",
+    "approval": "Waits for an answer, expires",
+    "callback": "Waits for a call, expires",
+    "retry": "Retrying",
+    "timer": "Wakes",
+}
+"""What an open wait is called; all but the first are followed by when it ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where a run stands: the step, what goes on there, and the most attempts that one of its steps took."""
@@ -198,25 +208,14 @@ def _place(run: Run, wait: tuple | None, call: tuple | None, loop: tuple | None)
         error = run.error or {}
         return error.get("path") or "", str(error.get("message") or ""), None
     if wait and (wait[1] == "person" or not call):
-        path, kind, due, data = wait
-        return path, *_waiting_words(kind, due, data)
+        path, kind, due = wait
+        return path, WAITING.get(kind, "Waits"), None if kind == "person" else due
     if call:
         return call[0], f"attempt {call[1]}, since", call[2]
     if loop:
         path, cursor, total = loop
         return path, f"Item {cursor:,} of {total:,}" if total else f"Iteration {cursor:,}", None
     return "", "", None
-
-
-def _waiting_words(kind: str, due: Any, data: dict[str, Any]) -> tuple[str, Any]:
-    words = {
-        "person": ("Unclear if it happened", None),
-        "approval": ("Waits for an answer, expires", due),
-        "callback": ("Waits for a call, expires", due),
-        "retry": ("Retrying", due),
-        "timer": ("Wakes", due),
-    }
-    return words.get(kind, ("Waits", due))
 
 
 def _ended_word(run: Run) -> str:

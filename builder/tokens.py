@@ -24,16 +24,14 @@ USED_EVERY = timedelta(minutes=1)
 
 
 @transaction.atomic
-def make_token(
-    user: Any, name: str, *, days: int | None = None, scope: str = Scope.ALL, actor: Any = None
-) -> tuple[ApiToken, str]:
+def make_token(user: Any, name: str, *, days: int | None = None, scope: str = Scope.ALL) -> tuple[ApiToken, str]:
     """A new token of 256 bits, for `days` or without an end. Returns (row, text): the text is nowhere kept."""
     text = PREFIX + secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days) if days else None
     token = ApiToken.objects.create(
         user=user, name=name, prefix=text[:SHOWN], hash=_hash(text), scope=scope, expires_at=expires
     )
-    _audit("make_token", token, actor or user)
+    _audit("make_token", token, user)
     tell(user, f"The API token “{name}” was made")
     return token, text
 

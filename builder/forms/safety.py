@@ -61,11 +61,9 @@ class Safety:
     header: Shown | None = None
     check: tuple[Shown, ...] = ()
     retry: Mapping[str, Any] = field(default_factory=dict)
-    retry_error: str = ""
     dots: tuple[Dot, ...] = ()
     told: str = ""
     timeout: str = ""
-    timeout_error: str = ""
     on_error: str = "fail"
     on_error_words: Mapping[str, str] = field(default_factory=lambda: ON_ERROR)
     worst: str = ""
