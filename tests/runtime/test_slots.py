@@ -13,6 +13,7 @@ from runtime.admission import END_OLD, END_OLD_WITH
 from runtime.definition import check
 from runtime.models import Dispatch, FlowLimit, Run, Workflow
 from runtime.publish import make_live, publish
+from runtime.slots import HIGHEST
 from runtime.starts import start, start_many
 from tests.plans import blocks_of_a_claim
 from tests.runtime.engine import at_once, eventually
@@ -101,9 +102,9 @@ def test_of_those_that_queue_the_highest_priority_goes_first_then_the_oldest(eng
 
 def test_due_runs_of_higher_priority_are_claimed_first(engine, database_url):
     usual = engine.publish(QUICK)
-    urgent, minor = engine.publish(QUICK, limits={"priority": 7}), engine.publish(QUICK, limits={"priority": "-3"})
+    urgent, minor = engine.publish(QUICK, limits={"priority": HIGHEST}), engine.publish(QUICK, limits={"priority": f"-{HIGHEST}"})
     low, first, second, high = (engine.start(version) for version in (minor, usual, usual, urgent))
-    assert Dispatch.objects.get(pk=high).priority == 7 and not Dispatch.objects.get(pk=high).queued
+    assert Dispatch.objects.get(pk=high).priority == HIGHEST and not Dispatch.objects.get(pk=high).queued
     with psycopg.connect(database_url, autocommit=True) as own:
         order = []
         for limit in (1, 2, 5):
