@@ -37,9 +37,17 @@ def test_files_and_commands_of_the_readme_exist():
     for command in set(re.findall(r"manage\.py (\w+)", README)) - {"check"}:
         places = [ROOT / package / "management" / "commands" / f"{command}.py" for package in ("builder", "runtime")]
         assert any(place.exists() for place in places), command
-    makefile = (ROOT / "Makefile").read_text()
-    for target in set(re.findall(r"make (up|test|bench|chaos|lock)\b", README)):
-        assert f"\n{target}" in makefile
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"up", "chaos"} <= set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)) <= targets
+
+
+def test_files_that_a_readme_names_exist():
+    places = ("builder", "runtime", "static", "templates", "tests")
+    files = {"/manage.py", *(f"/{path.relative_to(ROOT)}" for place in places for path in (ROOT / place).rglob("*.*"))}
+    readmes = [ROOT / "README.md", *(path for place in places for path in (ROOT / place).rglob("README.md"))]
+    named = {name for path in readmes for name in re.findall(r"`([\w/]+\.(?:py|js|sql|html))\b", path.read_text())}
+    assert len(named) > 100
+    assert {name for name in named if not any(file.endswith(f"/{name}") for file in files)} == set()
 
 
 def test_every_test_of_the_asvs_table_exists():
