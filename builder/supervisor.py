@@ -31,9 +31,10 @@ class GaveUp(Exception):
 
 
 class Kept(Protocol):
-    """What the supervisor keeps alive."""
+    """What the supervisor keeps alive. Without a vital one there is no point in going on; the others are started again and again."""
 
     name: str
+    vital: bool
 
     def start(self) -> None: ...
 
@@ -42,9 +43,7 @@ class Kept(Protocol):
 
 
 class Child:
-    """A program in a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone.
-
-    Without a vital one there is no point in going on; the others are started again and again."""
+    """A program in a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone."""
 
     def __init__(
         self, name: str, command: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = (), vital: bool = True
@@ -106,7 +105,7 @@ def keep_alive(kept: Sequence[Kept], say: Callable[[str], None]) -> None:
 
 
 def revive(one: Kept, status: int, deaths: int, say: Callable[[str], None]) -> None:
-    if deaths > DEATHS_ALLOWED and getattr(one, "vital", True):
+    if deaths > DEATHS_ALLOWED and one.vital:
         raise GaveUp(f"{one.name} stopped {deaths} times within {DEATHS_WINDOW_SECONDS} s; the last time {how(status)}.")
     say(f"{one.name} stopped unexpectedly ({how(status)}); starting again.")
     if isinstance(one, Child):

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import os
 import secrets
 import sys
@@ -26,6 +24,7 @@ from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from psycopg import sql
 
+from builder import examples
 from builder.progress import stage
 from builder.teams import ensure_default_team
 
@@ -65,7 +64,7 @@ class Command(BaseCommand):
             told(make_administrator())
         if not no_examples:
             with stage("Example flows") as told:
-                told(load_examples())
+                told(examples.load())
         with stage("Static files") as told:
             told(collect_static_files())
 
@@ -108,12 +107,6 @@ def make_administrator() -> str:
     made = User.objects.create_superuser(username=name, email=email, password=password)
     ensure_default_team(made)
     return f"{name}, with the password you set" if given else f"{name}, password {password} (shown only now)"
-
-
-def load_examples() -> str:
-    if importlib.util.find_spec("builder.examples") is None:
-        return "none"
-    return importlib.import_module("builder.examples").load() or "loaded"
 
 
 def collect_static_files() -> str:

@@ -24,7 +24,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from builder.listening import listening_socket
-from builder.postgres import EmbeddedPostgres
+from builder.postgres import MAJOR, EmbeddedPostgres
 from builder.postgres_account import PostgresError
 from builder.progress import stage
 from builder.supervisor import Child, GaveUp, Interrupted, Interrupts, Refused, how, keep_alive, stop
@@ -110,7 +110,7 @@ def embedded_database() -> Iterator["KeptPostgres"]:
     try:
         with stage("Database") as told:
             postgres.start()
-            told(f"Postgres 18 in {postgres.data}")
+            told(f"Postgres {MAJOR} in {postgres.data}")
         address.touch(mode=0o600)
         address.write_text(postgres.url())
         yield postgres
@@ -122,7 +122,7 @@ def embedded_database() -> Iterator["KeptPostgres"]:
 class KeptPostgres(EmbeddedPostgres):
     """The embedded server as the supervisor sees it: after a crash only the process is started again."""
 
-    name = "Database"
+    name, vital = "Database", True
 
     def start(self) -> None:
         if self.process is None:
