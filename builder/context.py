@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from builder.access import roles_of
 from builder.gate import admitted, rule_for
 from builder.proof import proven
 from builder.questions import waiting_for
 from builder.templatetags.formats import display_name, initials
-from runtime.models import Pause, Role
+from runtime.models import Pause
 from runtime.pausing import paused
 
 THEME_COOKIE = "hf-theme"
@@ -44,8 +44,8 @@ RAIL = (
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """`csp_nonce`, `mails_are_sent` (or stay in the product), and `shell` with: theme rail home settings_url account_url logout_url search_url user_name
-    user_initials pending_approvals paused proven."""
+    """`csp_nonce`, `mails_are_sent` (or stay in the product), and `shell` with: theme rail user_name user_initials
+    pending_approvals paused proven."""
     user = getattr(request, "user", None)
     return {
         "csp_nonce": getattr(request, "csp_nonce", ""),
@@ -53,11 +53,6 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "shell": {
             "theme": theme(request),
             "rail": lambda: rail(request.path, user),
-            "home": _url("flows") or "/",
-            "settings_url": _url("settings"),
-            "account_url": _url("account"),
-            "logout_url": _url("logout"),
-            "search_url": _url("search"),
             "user_name": display_name(user),
             "user_initials": initials(user),
             "pending_approvals": _pending_approvals(user),
@@ -76,15 +71,10 @@ def theme(request: HttpRequest) -> str:
 def rail(path: str, user: Any) -> list[RailLink]:
     """The pages that this person may open; the one with the longest address that begins `path` is the current one."""
     roles = {} if user.is_superuser else roles_of(user)
-    known = [(name, label, icon, url) for name, label, icon in RAIL if _may_open(user, name, roles) and (url := _url(name))]
+    known = [(name, label, icon, reverse(name)) for name, label, icon in RAIL if admitted(user, rule_for(name), roles)]
     begins = [url for name, _, _, url in known if path == url or (name != RAIL[0][0] and path.startswith(url))]
     current = max(begins, key=len, default=None)
     return [RailLink(name, label, icon, url, url == current) for name, label, icon, url in known]
-
-
-def _may_open(user: Any, name: str, roles: Mapping[int, Role]) -> bool:
-    rule = rule_for(name)
-    return rule is not None and admitted(user, rule, roles)
 
 
 def _pending_approvals(user: Any) -> Callable[[], int]:
@@ -120,10 +110,3 @@ def _paused(user: Any) -> Pause | None:
             return paused()
     except DatabaseError:
         return None
-
-
-def _url(name: str) -> str:
-    try:
-        return reverse(name)
-    except NoReverseMatch:
-        return ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from runtime.clock import business_now
@@ -219,12 +219,8 @@ def _of_workflow(board: Board) -> Panel:
 
 def _address(row: Trigger) -> str:
     """Where a webhook listens, or a form is: known from the first publishing on, and the same ever after."""
-    try:
-        return settings.HOLDFAST_ORIGIN + reverse(ADDRESSES[row.type], args=[row.token])
-    except KeyError:  # published as another kind
-        return ""
-    except NoReverseMatch:
-        return ""
+    view = ADDRESSES.get(row.type)  # it may have been published as another kind
+    return settings.HOLDFAST_ORIGIN + reverse(view, args=[row.token]) if view else ""
 
 
 def _taken(config: dict[str, Any]) -> str:
@@ -271,7 +267,7 @@ def _counted(panel: Panel, problems: list[Problem]) -> Panel:
         "safety_problems": len([problem for problem in in_safety if not problem.warning]),
         "shape": "|".join([*parts, panel.chosen, panel.safety.shape if panel.safety else "", "made" if panel.secret else ""]),
     }
-    return Panel(**{**panel.__dict__, **values})
+    return replace(panel, **values)
 
 
 def _lanes(step: dict[str, Any], problems: list[Problem], names: dict[str, Any]) -> list[LaneFields]:
@@ -309,18 +305,12 @@ def _lane_title(condition: bool, index: int, last: int) -> str:
 
 def offer_for(board: Board) -> Offer:
     """Connections belong to the flow's team: another team's must not even be named."""
-    rows = (
-        Credential.objects.filter(team_id=board.workflow.team_id).order_by("name").values_list("name", "kind", "config")
-    )
+    rows = Credential.objects.filter(team_id=board.workflow.team_id).order_by("name").values_list("name", "kind", "config")
     connections = tuple((name, kind, _about(config)) for name, kind, config in rows)
-    try:
-        url = reverse("connections")
-    except NoReverseMatch:
-        url = ""
     flows = Workflow.objects.filter(team_id=board.workflow.team_id, deleted_at=None).exclude(pk=board.workflow.pk)
     former = FormerName.objects.filter(team_id=board.workflow.team_id, workflow__deleted_at=None).order_by("until")
     renamed = dict(former.values_list("name", "workflow__name"))
-    return Offer(connections, url, tuple(flows.order_by("name").values_list("name", flat=True).distinct()), renamed)
+    return Offer(connections, reverse("connections"), tuple(flows.order_by("name").values_list("name", flat=True).distinct()), renamed)
 
 
 def _about(config: Any) -> str:

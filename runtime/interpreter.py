@@ -256,20 +256,24 @@ async def _outcome(execution: Execution, ctx: StepContext, group: Group) -> Done
         log.exception("run %s: step %s broke", execution.run.id, ctx.path, extra={"run": execution.run.id, "step": ctx.path})
         raise StepError(f"The step broke: {type(bug).__name__}: {bug}", outcome=AttemptOutcome.UNKNOWN) from bug
     if isinstance(outcome, Stop):
-        # Its rows are written with the end: a result without it would let the next owner pass over the stop.
-        state, error, text = StepState.SUCCEEDED, None, None
-        if outcome.output is not None:
-            try:
-                text = execution.dump(outcome.output, "The run's output")
-            except Unstorable as wrong:
-                raise StepError(str(wrong), field="output") from None
-        if outcome.state == RunState.FAILED:
-            # As one that failed: a requeue runs it again, and does not pass over it.
-            state, error = StepState.FAILED, _error(execution, ctx.node, ctx.path, StepError(str(outcome.message)))
-        row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, state, outcome.output, error, ctx)
-        rows = [*_settled_if_open(ctx), *ctx.lines, row]
-        raise RunStopped(outcome.state, str(outcome.message), text, error, rows)
+        raise _stopped(execution, ctx, outcome)
     return outcome
+
+
+def _stopped(execution: Execution, ctx: StepContext, stop: Stop) -> RunStopped:
+    """With the step's rows, which are written with the end: a result without it would let the next owner pass over the stop.
+    Raises StepError."""
+    state, error, text = StepState.SUCCEEDED, None, None
+    if stop.output is not None:
+        try:
+            text = execution.dump(stop.output, "The run's output")
+        except Unstorable as wrong:
+            raise StepError(str(wrong), field="output") from None
+    if stop.state == RunState.FAILED:
+        # As one that failed: a requeue runs it again, and does not pass over it.
+        state, error = StepState.FAILED, _error(execution, ctx.node, ctx.path, StepError(str(stop.message)))
+    row = _result_row(execution, ctx.node, ctx.path, ctx.scope, ctx.take, state, stop.output, error, ctx)
+    return RunStopped(stop.state, str(stop.message), text, error, [*_settled_if_open(ctx), *ctx.lines, row])
 
 
 def _settled_if_open(ctx: StepContext) -> list[Row]:

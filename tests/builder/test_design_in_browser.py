@@ -14,7 +14,6 @@ from tests.e2e.people import enter, listen
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.urls("tests.builder.design_urls"),
     pytest.mark.django_db(transaction=True),
 ]
 
