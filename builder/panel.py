@@ -310,8 +310,8 @@ def offer_for(board: Board) -> Offer:
     flows = Workflow.objects.filter(team_id=board.workflow.team_id, deleted_at=None).exclude(pk=board.workflow.pk)
     former = FormerName.objects.filter(team_id=board.workflow.team_id, workflow__deleted_at=None).order_by("until")
     renamed = dict(former.values_list("name", "workflow__name"))
-    return Offer(connections, reverse("connections"), tuple(flows.order_by("name").values_list("name", flat=True).distinct()), renamed)
+    return Offer(connections, tuple(flows.order_by("name").values_list("name", flat=True).distinct()), renamed)
 
 
 def _about(config: Any) -> str:
-    return str((config or {}).get("base_url") or (config or {}).get("model") or "") if isinstance(config, dict) else ""
+    return str(config.get("base_url") or config.get("model") or "") if isinstance(config, dict) else ""

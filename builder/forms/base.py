@@ -26,7 +26,6 @@ class Offer:
     """What the place offers to choose from: connections of the team as (name, kind, label), and its other flows by name."""
 
     connections: tuple[tuple[str, str, str], ...] = ()
-    connections_url: str = ""
     flows: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Former names of flows -> what they are called now."""

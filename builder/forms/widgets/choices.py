@@ -50,7 +50,7 @@ class Connection(Widget):
         if value and value not in [name for name, _, _ in fitting]:
             known = any(name == value for name, _, _ in offer.connections)
             missing = "does not fit here" if known else "missing"
-        return {"options": fitting, "missing": missing, "url": offer.connections_url}
+        return {"options": fitting, "missing": missing}
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         return post.get("value", "").strip() or None
