@@ -21,7 +21,6 @@ from runtime.pausing import paused
 THEME_COOKIE = "hf-theme"
 THEMES = ("light", "dark")
 
-
 MOST_COUNTED = 100
 """The badge says 99+ beyond."""
 

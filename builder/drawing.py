@@ -21,7 +21,6 @@ from .editing.triggers import trigger_label
 from .forms.conditions import decompose
 from .sequences import longest_common
 
-
 _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 

@@ -36,7 +36,6 @@ from .verdicts import Verdict, verdict
 TAKES_OUR_SECRET = ("standard", "github")
 SAFETY_FIELDS = ("retry", "timeout", "on_error", "on_interrupted", "config.idempotency_header")
 
-
 ADDRESSES = {"webhook": "hook", "form": "form_page"}
 """Triggers with an address of their own -> the name of its view."""
 NEXT_TIMES = 5

@@ -173,5 +173,3 @@ def _lane(result: Evaluated) -> str | None:
 
 def _message(error: dict[str, Any] | None) -> str:
     return str((error or {}).get("message", ""))
-
-

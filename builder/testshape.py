@@ -71,5 +71,3 @@ def literal(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: literal(item) for key, item in value.items()}
     return value
-
-

@@ -393,4 +393,3 @@ def _input(execution: Execution, ctx: StepContext | None) -> str | None:
 
 def _show(scope: Scope, node: Node, output: Any) -> None:
     scope.names["steps"][node.id] = {"output": output}
-

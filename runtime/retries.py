@@ -289,5 +289,3 @@ def execute(sql: str, parameters: dict[str, Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.rowcount
-
-

@@ -22,7 +22,6 @@ from .steps.base import Attempt, Connection, Done, OverBudget, Part, Person, Ste
 from .storing import Unstorable
 from .timelimits import StandingStill, TimeLimit
 
-
 MORE_CALLS_SLACK = 5.0
 # What this run has cost, and all runs of its flow that began today.
 SPENT = """

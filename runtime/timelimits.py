@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
-
 YOUNG_SECONDS = 1.0
 """Most blocks are left before, and never have a timer of their own."""
 _young: dict[asyncio.AbstractEventLoop, set[TimeLimit]] = {}

@@ -15,7 +15,6 @@ from ..fields import config_fields
 from .ids import fresh
 from .places import ERROR_LANE, Edit, EditError, copied, label_of, place_of, sequence
 
-
 CHOSEN = {"choice", "duration"}
 """Kinds of fields that a new step begins with, as in the kind's example: what is text, data or an address comes from whoever
 makes the flow."""

@@ -32,7 +32,6 @@ def from_text(text: str) -> Any:
     return text
 
 
-
 def _is_plain(text: str) -> bool:
     return from_text(text) == text and type(from_text(text)) is str
 

@@ -111,4 +111,3 @@ def better(holdfast: Figures, peer: Figures) -> str:
         ours, theirs = median(holdfast[names[-1]]), median(peer[names[-1]])
         ratios.append(f"{ours / theirs if 'a second' in names[-1] else theirs / ours:.1f}×")
     return ", ".join(ratios)
-

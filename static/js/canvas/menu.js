@@ -110,4 +110,3 @@ document.addEventListener("click", event => {
   const up = target.closest("[data-move-lane]");
   if (up) edit({ op: "move_lane", step: owner, lane: up.dataset.moveLane, index: Number(up.dataset.to) });
 });
-

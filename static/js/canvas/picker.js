@@ -184,4 +184,3 @@ document.addEventListener("click", event => {
 
 addEventListener("resize", () => close());
 document.addEventListener("wheel", event => !event.target.closest("#picker") && opener && close(), { passive: true });
-

@@ -60,4 +60,3 @@ document.addEventListener("htmx:oobAfterSwap", event => {
   if (part) part.hidden = true;
   document.getElementById("problems-toggle")?.setAttribute("aria-expanded", "false");
 });
-
