@@ -113,7 +113,7 @@ def _check_new_hosts(form: Form, existing: Credential) -> None:
     added = _goes_to(form.host_list, form.values) - _goes_to(existing.hosts, existing.config)
     secret = next((each for each in form.kind.fields if each.secret), None)
     if added and secret and not form.secrets.get(secret.name):
-        form.wrong[secret.name] = f"Enter it again: it would be sent to {sorted(added)[0]}, where it was not sent before."
+        form.wrong[secret.name] = f"Enter it again: it would be sent to {min(added)}, where it was not sent before."
 
 
 def _goes_to(hosts: Iterable[str], config: Mapping[str, Any]) -> set[str]:

@@ -8,8 +8,9 @@ found and swapped by itself: `node-<step>` is a step with everything under it, `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from runtime.definition import Problem, children, walk
@@ -149,8 +150,8 @@ class Patch:
 def drawing(
     definition: dict[str, Any],
     *,
-    problems: list[Problem] = [],
-    marks: Mapping[str, str] = {},  # noqa: B006 - never changed
+    problems: Iterable[Problem] = (),
+    marks: Mapping[str, str] = MappingProxyType({}),
     pins: Set[str] = frozenset(),
 ) -> Drawing:
     worst: dict[str, Problem] = {}

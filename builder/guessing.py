@@ -32,7 +32,7 @@ class FewFailures:
 
     def authenticate(self, request: HttpRequest | None, username: str | None = None, **more: Any) -> None:
         if request is None or not username or not is_full(_key(username), EACH, AT_ONCE) or _is_known(request, username):
-            return None
+            return
         request.too_many_guesses = True
         raise PermissionDenied("Too many wrong passwords for this name.")
 

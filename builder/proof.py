@@ -49,10 +49,9 @@ def asked_to_prove(request: HttpRequest, page: str) -> HttpResponse | None:
     ways = {method["id"] for method in get_adapter().get_reauthentication_methods(request.user)}
     wrong: list[str] = []
     for way, name, check in (("reauthenticate", PASSWORD, _password), ("mfa_reauthenticate", CODE, _code)):
-        if way in ways and given[name] and not wrong:
-            if not (wrong := check(request, given[name])):
-                request.POST = sent
-                return None
+        if way in ways and given[name] and not wrong and not (wrong := check(request, given[name])):
+            request.POST = sent
+            return None
     sent.pop("csrfmiddlewaretoken", None)
     context = {
         "sent": [(name, value) for name, values in sent.lists() for value in values],

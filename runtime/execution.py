@@ -26,7 +26,7 @@ from .masking import Masker
 from .memory import BLOB, Elsewhere, Memory
 from .plan import Plan
 from .states import RunState, WaitState
-from .storing import ASK_FOR_LESS, encode, GIVE_LESS, LARGEST_INLINE, LARGEST_VALUE, json_text, largest_output
+from .storing import ASK_FOR_LESS, GIVE_LESS, LARGEST_INLINE, LARGEST_VALUE, encode, json_text, largest_output
 from .tokens import callback_url
 
 MOST_PENDING_ROWS = 400

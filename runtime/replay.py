@@ -22,7 +22,7 @@ from .journal import Claim, Row, StaleClaim
 from .loops import CHUNK_SIZE
 from .memory import CHUNK, GIVEN, VALUES, FrameState, Memory, Result
 from .models import FrameChunk, Run, StepResult
-from .paths import scope_of, scopes_of, step_of
+from .paths import scopes_of, step_of
 from .plan import Node, Plan, make_plan
 from .states import RunState, StepState, WaitKind, WaitState
 from .steps.base import Context, Done, Outcome, Park, StepError, StepType, Stop

@@ -149,7 +149,7 @@ def _times(due: Due) -> tuple[list[datetime], datetime | None]:
         return [], following
     if missed != "all" and overlap != "queue":
         return [latest], following
-    waiting = [at for at in latest_few(due.type, config, due.next_at, due.now, most)]
+    waiting = latest_few(due.type, config, due.next_at, due.now, most)
     if overlap == "queue":  # one after the other: the others stay due
         return waiting[:1], waiting[1] if len(waiting) > 1 else following
     return (waiting[-1:] if overlap in ("skip", "cancel_old") else waiting), following

@@ -161,7 +161,7 @@ class Checker:
         if followed < len(rest) and inner.type in ("list", "text") and rest[followed] in LENGTHS:
             whole, long = written([*base, *rest[:followed]]), written([*base, *rest[: followed + 1]])
             return _meant(text, Meant(f"How many there are is size({whole}).", long, f"size({whole})"))
-        if followed == len(rest) or inner.type not in ("group",) or not isinstance(rest[followed], str) or guarded:
+        if followed == len(rest) or inner.type != "group" or not isinstance(rest[followed], str) or guarded:
             return None
         if not inner.closed and not inner.fields:
             return None

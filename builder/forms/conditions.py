@@ -206,8 +206,7 @@ def _shown(node: syntax.Node, source: str) -> str:
     """A literal as people type it, everything else as `{{ }}`."""
     written = _slice(node, source)
     if isinstance(node, syntax.Literal) and isinstance(node.value, (str, bool, int, float, type(None))):
-        text = to_text(node.value)
-        return text
+        return to_text(node.value)
     if isinstance(node, (syntax.ListLiteral, syntax.MapLiteral)):
         try:
             return to_text(json.loads(written))

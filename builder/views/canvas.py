@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.functional import SimpleLazyObject
-from django.views.decorators.http import require_POST, require_safe
-from django_htmx.http import trigger_client_event
+from django.views.decorators.http import require_safe
 
 from runtime.definition import MISSING, find, walk
-from runtime.jsonvalues import BadJson, loads_strict, storable_text
-from runtime.models import Role, Workflow
+from runtime.models import Role
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
@@ -22,16 +20,11 @@ from .. import drafts
 from ..access import can, get_workflow
 from ..board import Board
 from ..changewords import field_title
-from ..diff import changes
-from ..drafts import Saved, StaleRevision
 from ..drawing import Drawing, every_card, patches
 from ..editing import EditError, apply
 from ..editing.groups import copies_of
 from ..editing.places import label_of
 from ..folding import folded
-from ..fieldedits import field_operation
-from ..forms.base import FieldError
-from ..models import Draft
 from ..panel import Panel, panel_for
 from ..picker import picks, suggested_after, suggested_instead
 from ..renaming import rename_preview

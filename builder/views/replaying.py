@@ -15,7 +15,7 @@ from django.urls import path
 from django.views.decorators.http import require_safe
 
 from runtime.definition import DefinitionError, digest, require
-from runtime.models import Role, Run, Workflow
+from runtime.models import Role, Run
 from runtime.plan import PlanError
 from runtime.plans import reason
 

@@ -67,13 +67,10 @@ def parse_duration(text: str) -> Duration:
         if match is None or not (match[1] or match[2]):
             break
         unit = _UNITS[match[3]]
-        nanos += int(match[1] or 0) * unit + int((match[2] or "0")) * unit // 10 ** len(match[2] or "0")
+        nanos += int(match[1] or 0) * unit + int(match[2] or "0") * unit // 10 ** len(match[2] or "0")
         offset = match.end()
-    if offset < len(unsigned) or not unsigned:
-        if unsigned != "0":
-            raise EvaluationError(
-                "value", f'`{shorten(text)}` is not a length of time. Write it like "1h30m" or "90s".'
-            )
+    if (offset < len(unsigned) or not unsigned) and unsigned != "0":
+        raise EvaluationError("value", f'`{shorten(text)}` is not a length of time. Write it like "1h30m" or "90s".')
     return operators.duration(-nanos if text[:1] == "-" else nanos)
 
 

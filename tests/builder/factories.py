@@ -18,7 +18,6 @@ from runtime.models import (
     Attempt,
     Dispatch,
     Frame,
-    FrameChunk,
     LogLine,
     Membership,
     OutboxMessage,

@@ -4,9 +4,7 @@ keyboard, and fits a phone."""
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.test import Client
 
 from builder.templatetags.formats import relative
 from tests.e2e.axe import barriers

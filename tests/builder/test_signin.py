@@ -13,7 +13,6 @@ from io import StringIO
 import pytest
 from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet
-from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.db import connection

@@ -6,7 +6,6 @@ import json
 import re
 
 import pytest
-from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
 from builder import drafts

@@ -11,7 +11,6 @@ another key), `userinfo`, `document` (over what discovery tells), `answer` (inst
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import hmac

@@ -103,7 +103,7 @@ def only_one() -> Iterator[None]:
 
 
 @contextmanager
-def embedded_database() -> Iterator["KeptPostgres"]:
+def embedded_database() -> Iterator[KeptPostgres]:
     """Its address is in a file while it runs, for `manage.py` commands beside this one."""
     postgres = KeptPostgres(settings.HOLDFAST_DATA / "postgres", settings.HOLDFAST_DATA / "postgres.log")
     address: Path = settings.HOLDFAST_DATABASE_ADDRESS
