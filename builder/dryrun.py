@@ -175,7 +175,7 @@ def rendered_config(step: dict[str, Any], names: Mapping[str, Any]) -> dict[str,
 async def _run(kind: Any, context: DryContext) -> Shown:
     try:
         async with asyncio.timeout(SECONDS):
-            return _told(await kind.run(context), context)
+            return _told(await kind.run(context))
     except WouldCall as call:
         return Shown("request", "This is what it would send. Nothing was sent.", call.request)
     except StepError as wrong:
@@ -184,7 +184,7 @@ async def _run(kind: Any, context: DryContext) -> Shown:
         return Shown("failure", f"It took longer than {SECONDS} seconds.")
 
 
-def _told(outcome: Outcome, context: DryContext) -> Shown:
+def _told(outcome: Outcome) -> Shown:
     match outcome:
         case Done():
             mails = tuple({"to": mail.recipient, **mail.payload} for mail in outcome.mails)
