@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from builder import drafts
 from builder.flowmaking import make_flow
-from runtime.models import Credential, Role, Run, Team, Version
+from runtime.models import Credential, Dispatch, Role, Run, Team, Version
 from runtime.publish import publish
 from runtime.starts import start
 from tests.builder.test_canvas import person, send
@@ -197,6 +197,7 @@ def test_one_step_is_sent_for_real_as_a_test_run_of_its_own(builder, rich):
     assert run.test and alone["retry"] == {"max_attempts": 1} and alone["config"]["json"]["n"] == 42
     assert alone["config"]["json"]["raw"] == '{{ "{{" }} 1 + 1 }}', "sample data must not be evaluated a second time"
     assert f"run={run.pk}" in response.content.decode()
+    Dispatch.objects.filter(run=run).delete()
     Run.objects.filter(pk=run.pk).update(state="failed", ended_at=run.created_at, error={"message": "No such host"})
     text = builder.get(reverse("flow_test_result", args=[rich.pk]), {"run": run.pk, "step": "call"}).content.decode()
     assert "No such host" in text and "hx-trigger" not in text
