@@ -17,8 +17,8 @@ from . import slots
 from .limits import WAITING_FOR_NO_DISK, each, forget
 from .starts import Live, Started, as_text, told
 
-FIND = f"select h.* from {WAITING_FOR_NO_DISK}, holdfast_hook(%s, %s) h"
-FIND_WITHIN = "select * from holdfast_hook(%s, %s)"
+FIND = f"select h.* from {WAITING_FOR_NO_DISK}, holdfast_webhook(%s, %s) h"
+FIND_WITHIN = "select * from holdfast_webhook(%s, %s)"
 POST = """
 call holdfast_post(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, null, null, null, null, null)
 """

@@ -16,8 +16,8 @@ end $$;
 
 -- The webhook with this token, if it takes requests, with what its flow says to a start; the request is counted (`later`
 -- as `holdfast_rate` gives it) unless `each` is null. `seen` tells the state of all rows that this was read from.
-drop function if exists holdfast_hook(text, interval);
-create function holdfast_hook(by_token text, each interval) returns table (
+-- Its name is not that of the function of the version before, which its web processes go on calling during an upgrade.
+create or replace function holdfast_webhook(by_token text, each interval) returns table (
     hook bigint, hook_key text, hook_config jsonb, flow bigint, of_team bigint, of_version bigint, is_paused boolean,
     limits jsonb, seen text, later float8
 ) language plpgsql as $$
@@ -86,7 +86,7 @@ begin
     end if;
 end $$;
 
--- Count a request of a webhook, as `holdfast_hook` does, and start its run, as `holdfast_start` does: two transactions in one
+-- Count a request of a webhook, as `holdfast_webhook` does, and start its run, as `holdfast_start` does: two transactions in one
 -- statement, so that the count waits for no disk, and no other request waits for a run's commit. `later` is null, and nothing
 -- is done, unless the webhook's rows are still as they were `seen`.
 create or replace procedure holdfast_post(
