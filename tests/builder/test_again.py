@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from django.urls import reverse
 
-from runtime.models import Attempt, AuditEntry, Dispatch, Run, StepResult, Wait
+from runtime.models import Attempt, AuditEntry, Dispatch, FrameChunk, Run, StepResult, Wait
 from runtime.paths import key_of
 from tests.builder import factories
 
@@ -172,7 +172,7 @@ def test_iterations_are_named_by_their_items(client, operator):
     run = factories.run(factories.version(), dispatch="claimed")
     factories.frame(run, "each", total=3, cursor=2, open=[1], succeeded=1)
     items = [{"id": 7, "name": "Dana"}, {"email": "lee@example.com", "id": 8}, "third"]
-    factories.FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=items)
+    FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=items)
     factories.result(run, "each[0]/add", 1, 2)
     page = client.get(reverse("run", args=[run.pk]), {"step": "each[1]/add"})
     lines = [row["node"] for row in page.context["lines"] if row["node"].kind == "iteration"]

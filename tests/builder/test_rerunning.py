@@ -15,7 +15,7 @@ from django.urls import reverse
 from builder import drafts, replaying
 from builder.dryrun import rendered_config
 from builder.models import Draft
-from runtime.models import AuditEntry, Run, StepResult, Version
+from runtime.models import AuditEntry, Dispatch, FrameChunk, Run, StepResult, Version
 from runtime.paths import key_of
 from runtime.replay import remembered, replayed
 from tests.builder import factories
@@ -57,7 +57,7 @@ def run(version) -> Run:
     request = {"method": "POST", "url": "https://books.example/orders", "headers": headers, "json": {"cents": 2000}}
     factories.attempt(run, BOOK, 1, 2, 3, request=request)
     factories.result(run, BOOK, 2, 3, output={"status": 200, "body": {"id": 7}})
-    factories.FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=["a", "b"])
+    FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=["a", "b"])
     for n, item in enumerate("ab"):
         text = {"text": f"{n}: {item}"}
         factories.result(run, f"each[{n}]/line", 4, 5, input={"values": text}, output=text)
@@ -165,6 +165,7 @@ def test_the_page_compares_and_asks_before_anything_is_sent(client, run, version
     test = Run.objects.get(test=True)
     assert f"Test run {test.pk:,}" in answer.content.decode() and "hx-trigger" in answer.content.decode()
     factories.result(test, "book", 0, 1, output={"status": 500, "body": None})
+    Dispatch.objects.filter(run=test).delete()
     Run.objects.filter(pk=test.pk).update(state="succeeded", ended_at=factories.at(9))
     shown = client.get(address, {"step": BOOK, "code": "draft", "test": test.pk}).content.decode()
     assert "<ins>500</ins>" in shown

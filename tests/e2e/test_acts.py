@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from builder.models import SavedFilter
-from runtime.models import Attempt, OutboxMessage, Run, StepResult, Wait
+from runtime.models import Attempt, FrameChunk, OutboxMessage, Run, StepResult, Wait
 from tests.builder import factories
 from tests.e2e.axe import barriers
 from tests.e2e.desk import complaints, desk, recent  # noqa: F401
@@ -93,7 +93,7 @@ def test_one_iteration_runs_again_and_the_failed_one_is_open_at_once(desk, live_
     error = {"path": "each[2]/book", "step": "book", "name": "Book it", "message": "503"}
     run = factories.run(factories.version(EACH), state="failed", error=error, input={"body": {"lines": list("abcd")}})
     factories.frame(run, "each", total=4, cursor=4, open=[2], succeeded=3)
-    factories.FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=list("abcd"))
+    FrameChunk.objects.create(run_id=run.pk, path="each", take=1, n=0, items=list("abcd"))
     for n in (0, 1, 3):
         factories.attempt(run, f"each[{n}]/book", 1, n, n + 1)
         factories.result(run, f"each[{n}]/book", n, n + 1, output={"status": 200})
