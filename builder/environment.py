@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -133,10 +134,11 @@ def kept_secret(name: str, path: Path, make: Callable[[], str]) -> str:
 
 
 def _write_once(path: Path, value: str) -> None:
-    """Two processes may start at once: each writes a file of its own, and the first link to the name wins."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    """Two processes may start at once, in two containers with one number: each writes a file of its own, readable by its owner only,
+    and the first link to the name wins."""
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    draft = Path(name)
+    with os.fdopen(handle, "w") as file:
         file.write(value + "\n")
     try:
         os.link(draft, path)

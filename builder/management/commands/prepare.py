@@ -1,6 +1,7 @@
 """`manage.py prepare`: all that a database and a folder need before they are served from. Safe to run again.
 
-`manage.py up` runs it at every start; a deployment runs it once before its processes are replaced.
+`manage.py up` runs it at every start; a deployment runs it once before its processes are replaced. Of several at one instant, on
+however many hosts, one works and the others wait for it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ import hashlib
 import os
 import secrets
 import sys
+import time
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +41,8 @@ grant usage, select on all sequences in schema public to {role};
 revoke update, delete on audit from {role};
 revoke insert, update, delete on django_migrations from {role};
 """
-MIGRATION_LOCK = 0x486F6C64  # one deployment at a time; the number only has to be ours
+ONLY_ONE = 0x486F6C64
+"""One deployment at a time; the number only has to be ours."""
 
 
 class Command(BaseCommand):
@@ -55,30 +60,44 @@ class Command(BaseCommand):
             sys.exit(f"The database cannot be reached: {one_line(error)}")
         if connection.pg_version < OLDEST_POSTGRES:
             sys.exit(f"Holdfast needs Postgres 15 or newer; the database is {connection.pg_version // 10000}.")
-        with stage("Tables") as told:
-            told(migrate())
-        if role:
-            with stage("Database role") as told:
-                told(grant(role))
-        with stage("Administrator") as told:
-            told(make_administrator())
-        if not no_examples:
-            with stage("Example flows") as told:
-                told(examples.load())
-        with stage("Static files") as told:
-            told(collect_static_files())
+        with only_one():
+            with stage("Tables") as told:
+                told(migrate())
+            if role:
+                with stage("Database role") as told:
+                    told(grant(role))
+            with stage("Administrator") as told:
+                told(make_administrator())
+            if not no_examples:
+                with stage("Example flows") as told:
+                    told(examples.load())
+            with stage("Static files") as told:
+                told(collect_static_files())
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Asked for again and again: a statement that waits for the lock would be one that `create index concurrently` of the other
+    waits for, and Postgres would end one of the two as a deadlock."""
+    with connection.cursor() as cursor:
+        while not _taken(cursor):
+            time.sleep(0.2)
+        try:
+            yield
+        finally:
+            cursor.execute("select pg_advisory_unlock(%s)", [ONLY_ONE])
+
+
+def _taken(cursor: Any) -> bool:
+    cursor.execute("select pg_try_advisory_lock(%s)", [ONLY_ONE])
+    return cursor.fetchone()[0]
 
 
 def migrate() -> str:
-    with connection.cursor() as cursor:
-        cursor.execute("select pg_advisory_lock(%s)", [MIGRATION_LOCK])
-        try:
-            executor = MigrationExecutor(connection)
-            plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-            if plan:
-                call_command("migrate", interactive=False, verbosity=0)
-        finally:
-            cursor.execute("select pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        call_command("migrate", interactive=False, verbosity=0)
     return f"{len(plan)} migrations applied" if plan else "up to date"
 
 
