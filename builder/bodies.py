@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from django.http import HttpRequest
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
 
+from builder.replies import error
 from runtime.jsonvalues import DEEPEST, MIB, BadJson, check_json, loads_strict
 
 MOST_FIELDS = 1000
@@ -20,6 +24,27 @@ class BodyRefused(Exception):
     def __init__(self, status: int, message: str, field: str = "body"):
         super().__init__(message)
         self.status, self.message, self.field = status, message, field
+
+
+class OneLimit:
+    """Middleware: no page or operation takes a body that announces more than forms may hold. Django counts fields alone, so that
+    anybody could have it parse and keep files up to what the server takes, also where no file is asked for."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        try:
+            announced = int(request.META.get("CONTENT_LENGTH") or 0)
+        except ValueError:  # Django then reads nothing
+            announced = 0
+        if announced <= most:
+            return self.get_response(request)
+        message = f"The body is larger than {most:,} bytes."
+        if request.path_info.startswith("/api/"):
+            return error(413, message)
+        raise RequestDataTooBig(message)
 
 
 def read_body(request: HttpRequest, limit: int = MIB) -> bytes:
