@@ -3,11 +3,14 @@ recovery codes and sessions; what it must not store in the clear, or count per p
 
 from __future__ import annotations
 
+import logging
 import math
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from allauth.account.utils import perform_login
+from allauth.core import context
 from allauth.core.internal.cryptokit import normalize_user_code
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
@@ -26,11 +29,15 @@ from builder.guessing import EACH, remember
 from builder.tokens import revoke_all
 from runtime.audit import record
 from runtime.credentials import decrypted, encrypted
-from runtime.limits import admitted, caller
+from runtime.limits import admitted, caller, is_full
+
+log = logging.getLogger(__name__)
 
 SIGN_INS_PER_MINUTE = 60
 """From one caller's address, whoever they say they are: an office may sit behind one, and each costs a tenth of a second."""
 CODES_PER_MINUTE = 5
+ONCE = timedelta(minutes=1)
+"""For how long a code that was used is known; an app's is good for half of it."""
 PASSWORDS_PER_MINUTE = 5
 SECRETS = ("secret", "seed")
 """Where an authenticator app and recovery codes keep theirs."""
@@ -81,13 +88,26 @@ class Adapter(DefaultMFAAdapter):
 
 class _Once:
     """Each code counts once, whichever process is asked. An app's is good for thirty seconds, in which somebody who saw it
-    being typed could use it, too, with other blanks and dashes in it."""
+    being typed could use it, too, with other blanks and dashes in it. Whoever tries is told of, since they know the password too."""
 
     def clean_code(self) -> str:
-        code = super().clean_code()
-        if admitted(f"code:{self.user.pk}:{normalize_user_code(code)}", 1):
+        key = f"code:{self.user.pk}:{normalize_user_code(self.cleaned_data['code'])}"
+        used = is_full(key, ONCE, ONCE)  # django-allauth, which remembers it in this process, would call it wrong
+        code = "" if used else super().clean_code()
+        if used or admitted(key, 1):
+            _used_again(self.user)
             raise ValidationError("This code was used just now. Wait for the next one.")
         return code
+
+
+@transaction.atomic
+def _used_again(person: Any) -> None:
+    """Into the audit trail and by mail, once a minute: two presses of a button look the same."""
+    if not admitted(f"code again:{person.pk}", 1):
+        address = context.request.META.get("REMOTE_ADDR") if context.request else None
+        log.warning("A code of user %s that had been used already was refused; it came from %s.", person.pk, address)
+        record("code_used_again", f"user:{person.pk}", detail={"user": str(person)}, address=address)
+        tell(person, "A code for signing in was entered again after it had been used, and was refused")
 
 
 class _FewGuesses(_Once):

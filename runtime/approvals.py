@@ -99,6 +99,8 @@ def decide(
     approval.refresh_from_db(fields=["stage"])
     recipient = recipient or approver(approval, user)
     if standing := _standing(approval, wait, recipient):
+        if recipient is not None and standing.answer not in ("", answer):
+            _note_contradiction(wait, recipient, answer, standing, address)
         return standing
     decision = Decision.objects.create(
         approval=approval, recipient=recipient, user=user, answer=answer, comment=comment, form=values, address=address,
@@ -250,6 +252,13 @@ def _note(wait: Wait, decision: Decision) -> None:
         detail=detail,
         address=decision.address,
     )
+
+
+def _note_contradiction(wait: Wait, recipient: Recipient, answer: str, standing: DecisionOutcome, address: str | None) -> None:
+    """Somebody says the contrary of what was decided: it may be a link that was passed on. Once for each of those asked."""
+    text = f"{recipient.address} {WORDS[answer]} after {standing.by} had {WORDS[standing.answer]}; nothing was changed."
+    if not LogLine.objects.filter(run_id=wait.run_id, path=wait.path, text=text).exists():
+        LogLine.objects.create(run_id=wait.run_id, path=wait.path, level="warning", text=text, data={"address": address})
 
 
 def _told(state: str, decision: Decision) -> DecisionOutcome:

@@ -19,7 +19,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from runtime.models import AuditEntry, RateLimit
+from runtime.models import AuditEntry, OutboxMessage, RateLimit
 from tests.builder import factories
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +153,28 @@ def test_a_code_counts_once_in_whichever_process_it_comes(person, secret):
         second.post(reverse("mfa_authenticate"), {"code": written})
         cache.clear()
     assert is_in(first) and not is_in(second)
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_code_that_is_used_again_is_told_to_the_person_and_to_who_runs_the_installation(person, secret, remembered, caplog):
+    """Whether or not this process remembers it: somebody knows the password and saw the code being typed."""
+    forgotten()
+    first, second = Client(), Client(REMOTE_ADDR="192.0.2.9")
+    for client in (first, second):
+        with_password(client)
+    code = code_of(secret)
+    first.post(reverse("mfa_authenticate"), {"code": code})
+    OutboxMessage.objects.all().delete()
+    for _ in range(3):
+        if not remembered:
+            cache.clear()
+        assert "used just now" in second.post(reverse("mfa_authenticate"), {"code": code}).content.decode()
+    second.post(reverse("mfa_authenticate"), {"code": "000000"})
+    entry = AuditEntry.objects.get(action="code_used_again")
+    assert (entry.subject, entry.address, entry.actor) == (f"user:{person.pk}", "192.0.2.9", None)
+    mail = OutboxMessage.objects.get()
+    assert mail.recipient == person.email and "192.0.2.9" in mail.payload["text"] and code not in str(mail.payload) + caplog.text
+    assert "192.0.2.9" in caplog.text and is_in(first) and not is_in(second)
 
 
 @pytest.mark.parametrize("view", ["password_change", "account_reauthenticate"])

@@ -204,8 +204,14 @@ def test_the_decision_sent_again_changes_nothing_and_says_what_stands(run):
     dana, lee = by(approval, "dana"), by(approval, "lee")
     first = approvals.decide(approval, "approve", recipient=dana, comment="Fine")
     again = approvals.decide(approval, "reject", recipient=dana)
-    other = approvals.decide(approval, "reject", recipient=lee)
+    other = approvals.decide(approval, "reject", recipient=lee, address="192.0.2.9")
     assert (again.state, other.state) == ("already", "closed")
+    approvals.decide(approval, "reject", recipient=lee), approvals.decide(approval, "approve", recipient=lee)
+    late = LogLine.objects.filter(level="warning").order_by("pk")
+    assert [line.text for line in late] == [
+        f"{name}@example.com rejected after dana@example.com had approved; nothing was changed." for name in ("dana", "lee")
+    ]  # who says the same again, or presses twice, is no news
+    assert late[1].data == {"address": "192.0.2.9"}
     for told in (again, other):
         assert (told.by, told.answer, told.at, told.comment) == ("dana@example.com", "approve", first.at, "Fine")
     assert Decision.objects.count() == 1 and Dispatch.objects.get(run=run).wakes == 1
