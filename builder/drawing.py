@@ -22,6 +22,8 @@ from .editing.triggers import trigger_label
 from .forms.conditions import decompose
 from .sequences import longest_common
 
+LONGEST_LINE = 500
+"""Characters of a step's line: a card shows fewer, and a row of braces takes a time that grows with its square."""
 _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -271,7 +273,7 @@ def _last_name(hole: re.Match[str]) -> str:
 def _line(kind: Any, config: dict[str, Any]) -> str:
     """A plug-in's line must not take the canvas down: a config in the middle of being written may be anything."""
     try:
-        return _HOLE.sub(_last_name, str(kind.line(config)))
+        return _HOLE.sub(_last_name, str(kind.line(config))[:LONGEST_LINE])
     except Exception:  # noqa: BLE001
         return str(kind.summary)
 

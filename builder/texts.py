@@ -73,7 +73,8 @@ _PART = re.compile(r"(?<=\{\{)(.*?)(?=\}\})", re.DOTALL)
 def in_code(source: str, kind: str, change: Callable[[str], str], *, quoted: bool = False) -> str:
     """The text with its code changed: of a template what stands in `{{ }}`, and no texts in quotes unless `quoted` says so."""
     if kind == "template":
-        return _PART.sub(lambda part: in_code(part[0], "expression", change, quoted=quoted), source)
+        end = source.rfind("}}") + 2  # what opens behind it ends nowhere, and each brace would be followed to the end
+        return _PART.sub(lambda part: in_code(part[0], "expression", change, quoted=quoted), source[:end]) + source[end:]
     if quoted:
         return change(source)
     return "".join(change(piece) if index % 2 == 0 else piece for index, piece in enumerate(_STRING.split(source)))

@@ -8,7 +8,7 @@ from typing import Any
 
 NOISE = (
     (re.compile(r"https?://\S+"), "…"),
-    (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"), "…"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+\.[\w.-]+"), "…"),
     (re.compile(r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b", re.IGNORECASE), "…"),
     (re.compile(r"(?<![\w])(?!\d{3}\b)\d[\d.,:]*"), "…"),
 )

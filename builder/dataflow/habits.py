@@ -20,6 +20,7 @@ from .shapes import ANY, Shape
 if TYPE_CHECKING:
     from .problems import Checker
 
+LONGEST = 5_000
 QUOTES = str.maketrans("“”„‘’", "\"\"\"''")
 SPELLINGS = tuple((re.compile(pattern), new) for pattern, new in (
     (r"===", "=="),
@@ -73,7 +74,10 @@ NOISE = frozenset({"json", "output", "input", "event"})
 
 
 def respelled(definition: Mapping[str, Any], text: Text) -> str | None:
-    """The text as an expression here is spelled, where that makes it readable; None where it does not help."""
+    """The text as an expression here is spelled, where that makes it readable; None where it does not help, or is too long to
+    be looked through."""
+    if len(text.source) > LONGEST:
+        return None
     names = {label_of(step): f"steps.{step['id']}.output" for step in walk(definition.get("steps") or [])}
     names |= {trigger_label(trigger): "trigger.body" for trigger in definition.get("triggers") or []}
     source = in_code(text.source, text.kind, lambda code: NODE.sub(lambda found: names.get(found["a"] or found["b"], found[0]), code), quoted=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runtime.definition import Problem, walk
@@ -31,6 +31,8 @@ OWN_NAMES = {
     "on_interrupted.check.output": ("response",),
 }
 """Fields whose expressions see other names than the workflow's, or more."""
+MOST_GUESSES = 200
+"""Wrong names of a flow for which a near one is looked for, among all that there are: nobody reads further."""
 LENGTHS = ("length", "size", "count")
 GIVES_NOTHING = ("condition", "parallel", "stop")
 RULES_OF_REQUESTS = ("config.dedupe", "config.only")
@@ -58,6 +60,7 @@ def put_right(known: Known, text: Text) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Checker:
     known: Known
+    guessed: list[str] = field(default_factory=list)
 
     @property
     def places(self) -> Places:
@@ -101,8 +104,14 @@ class Checker:
                 return self.one_of(text, [root], rest, callbacks)
         if habit := meant(self, text, path, OWN_NAMES.get(text.field, ())):
             return _meant(text, habit)
-        guess = suggest(root, ROOTS)
+        guess = self.guess(root, ROOTS)
         return _problem(text, f"There is no name “{root}”.", _instead([root], [guess] if guess else None))
+
+    def guess(self, name: str, known: Iterable[str]) -> str | None:
+        if len(self.guessed) == MOST_GUESSES:
+            return None
+        self.guessed.append(name)
+        return suggest(name, known)
 
     def step(self, text: Text, rest: Path, guarded: bool) -> Problem | None:
         if not rest:
@@ -110,8 +119,7 @@ class Checker:
         target = str(rest[0])
         step = self.places.step(target)
         if step is None:
-            usable = [key for key in self.places.ways if self.usable(text, key)]
-            guess = suggest(target, usable)
+            guess = self.guess(target, (key for key in self.places.ways if self.usable(text, key)))
             fix = _instead(["steps", target], ["steps", guess] if guess else None)
             return _problem(text, f"There is no step “{target}”.", fix)
         if step["type"] == "loop" and step in self.loops(text) and (item := next((at for at, part in enumerate(rest) if at and part in ITEM), 0)):
@@ -169,7 +177,7 @@ class Checker:
         if base == ["trigger"] and not followed and (new := of_trigger(self.trigger, rest)):
             words = f"{name} has no “{missing}”: what was sent stands in its body, {written(['trigger', *new])}."
             return _meant(text, Meant(words, written(["trigger", *rest]), written(["trigger", *new])))
-        guess = suggest(missing, inner.fields)
+        guess = self.guess(missing, inner.fields)
         if guess is None and len(inner.fields) == 1:
             guess = next(iter(inner.fields))
         words = f"{name} returns no “{missing}”." if base[0] == "steps" else f"{name} has no “{missing}”."
@@ -217,7 +225,7 @@ class Checker:
         known = list(names)
         if not rest or rest[0] in known:
             return None
-        guess = suggest(str(rest[0]), known)
+        guess = self.guess(str(rest[0]), known)
         fix = _instead([*base, rest[0]], [*base, guess] if guess else None)
         return _problem(text, f"“{base[0]}” has no “{rest[0]}”.", fix)
 

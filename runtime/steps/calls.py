@@ -151,7 +151,7 @@ def is_private(url: httpx2.URL) -> bool:
 
 def _date(text: str) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(text)
+        moment = parsedate_to_datetime(text[:100])
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,6 +11,7 @@ Of the headers those are kept that flows use: content-type, location, etag, link
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,6 +39,10 @@ CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 NOT_LET_IN = (401, 403)
 """What a secret that is no longer good is answered with, as a rule."""
+LONGEST_TYPE = 200
+"""Characters that are read of a Content-Type: Python takes long ones apart in a time that grows with their square."""
+CHARSETS = ("utf", "ascii", "iso", "cp", "koi8", "mac", "gb", "big5", "euc", "shift_jis", "hz", "johab", "ptcp154", "tis")
+"""How the codecs begin whose time is linear. Punycode's is not: an answer in it would hold up all runs for minutes."""
 KEPT_HEADERS = ("content-type", "location", "etag", "last-modified", "link", "retry-after")
 
 
@@ -363,11 +368,11 @@ def _is_binary(answer: net.Answer, kind: str) -> bool:
 def _text(answer: net.Answer) -> str:
     """As text that can be stored: what its charset cannot read, and NUL, become U+FFFD."""
     message = Message()
-    message["Content-Type"] = answer.headers.get("content-type", "")
-    name = message.get_content_charset("utf-8")
+    message["Content-Type"] = answer.headers.get("content-type", "")[:LONGEST_TYPE]
     try:
-        text = answer.body.decode(name, "replace")
-    except (LookupError, UnicodeError):
+        codec = codecs.lookup(message.get_content_charset("utf-8")).name
+        text = answer.body.decode(codec if codec.startswith(CHARSETS) else "utf-8", "replace")
+    except (LookupError, ValueError):
         text = answer.body.decode("utf-8", "replace")
     return text.replace("\x00", "\ufffd")
 
