@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from .expressions import ExpressionError, compile
+from .expressions import ExpressionError, compile, patterns_in
 from .shape import Definition
 from .slots import HIGHEST
 from .steps import step_types
@@ -24,7 +24,11 @@ from .steps.fields import UNREADABLE
 from .triggers import trigger_kinds
 
 MOST_STEPS = 10_000
+MOST_PATTERNS = 500
+"""Of matches(): each may take some milliseconds to be compiled, at every save and by whoever opens the flow."""
 DEEPEST = 24
+PATTERNS = "patterns"
+"""The field of the problem that there are too many of them: a draft, which may have others, is not saved with it."""
 MISSING = "missing"
 """The kind of a problem that is a field left empty."""
 LONGEST_REMEMBERED = 20_000
@@ -59,7 +63,7 @@ class DefinitionError(ValueError):
 
 def check(definition: Any) -> list[Problem]:
     """All structural problems of a definition, in the order of its steps; empty when it can be run."""
-    if oversize := _too_large(definition):
+    if oversize := too_large(definition):
         return [oversize]
     try:
         Definition.model_validate(definition)
@@ -110,9 +114,9 @@ def find(definition: dict[str, Any], step_id: str) -> dict[str, Any] | None:
     return next((step for step in walk(definition.get("steps") or []) if step.get("id") == step_id), None)
 
 
-def _too_large(definition: Any) -> Problem | None:
+def too_large(definition: Any) -> Problem | None:
     """Refuse by depth and count before anything recursive looks at it."""
-    count, stack = 0, [([definition], 0)]
+    count, patterns, stack = 0, 0, [([definition], 0)]
     while stack:
         value, depth = stack.pop()
         if depth > 8 * DEEPEST:
@@ -122,10 +126,13 @@ def _too_large(definition: Any) -> Problem | None:
             value = value.values()
         for inner in value:
             if isinstance(inner, str):
+                patterns += patterns_in(inner)
                 if "\x00" in inner or not inner.isascii() and re.search("[\ud800-\udfff]", inner):
                     return Problem("", "", "The text holds a NUL or a lone surrogate, which cannot be stored.")
             elif isinstance(inner, dict | list):
                 stack.append((inner, depth + 1))
+    if patterns > MOST_PATTERNS:
+        return Problem("", PATTERNS, f"A workflow uses matches() at most {MOST_PATTERNS} times; this one does {patterns:,} times.")
     if count > MOST_STEPS:
         return Problem("", "steps", f"A workflow has at most {MOST_STEPS:,} steps; this one has {count:,}.")
     return None

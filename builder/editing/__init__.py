@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from runtime.definition import check
+from runtime.definition import PATTERNS, check, too_large
 from runtime.jsonvalues import BadJson, check_json
 from runtime.shape import Definition
 
@@ -52,6 +52,8 @@ def _require_storable(operation: dict[str, Any]) -> None:
 
 
 def _require_shape(definition: dict[str, Any]) -> None:
+    if (oversize := too_large(definition)) and oversize.field == PATTERNS:
+        raise EditError(f"That cannot be saved. {oversize.message}")
     try:
         Definition.model_validate(definition)
     except ValidationError:

@@ -9,7 +9,7 @@ tells what the language has, where it goes beyond the specification, and what th
 """
 
 from .errors import BudgetExceeded, EvaluationError, ExpressionError, SyntaxProblem
-from .expression import Expression, compile
+from .expression import Expression, compile, patterns_in
 from .results import to_json
 from .suggest import suggest
 from .template import Template, ValueTemplate, compile_template, compile_value
@@ -25,6 +25,7 @@ __all__ = [
     "compile",
     "compile_template",
     "compile_value",
+    "patterns_in",
     "suggest",
     "to_json",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -16,6 +17,7 @@ from .parser import parse
 from .references import Path, References
 from .results import JSON, to_json, to_python
 
+_MATCHES = re.compile(r"matches\s*[(/]")
 _AS_THEY_ARE = frozenset({str, bool, type(None)})
 
 
@@ -100,6 +102,7 @@ def compile(source: str, *, checked: bool = True) -> Expression:
     """
     if len(source) > limits.SOURCE_LENGTH:
         raise SyntaxProblem(f"The expression is longer than {limits.SOURCE_LENGTH:,} characters.", 1, source[:100])
+    check_patterns(patterns_in(source), source)
     try:
         return Expression(source, Program.build(source, tokens(source), checked))
     except SyntaxProblem as problem:
@@ -107,6 +110,18 @@ def compile(source: str, *, checked: bool = True) -> Expression:
             raise
         message = "This is an expression already: leave out the `{{` and `}}`."
         raise SyntaxProblem(message, problem.position, source) from None
+
+
+def patterns_in(text: str) -> int:
+    """How many regular expressions it may hold, before it is read; a comment may stand before the bracket."""
+    return len(_MATCHES.findall(text)) if "matches" in text else 0
+
+
+def check_patterns(count: int, source: str = "") -> None:
+    """Raise SyntaxProblem for more regular expressions than are compiled in one go."""
+    if count > limits.PATTERNS:
+        words = f"This uses matches() more than {limits.PATTERNS} times. Put several patterns into one, with | between them."
+        raise SyntaxProblem(words, 1, source[:100])
 
 
 def _is_path(node: syntax.Node) -> bool:

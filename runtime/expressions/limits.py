@@ -7,6 +7,7 @@ DATA_DEPTH = 128  # levels of lists and maps in a value that is walked (compared
 PATTERN_LENGTH = 1_000  # characters of a regular expression
 PATTERN_PROGRAM = 5_000  # instructions of a compiled regular expression
 PATTERN_MEMORY = 1 << 19  # bytes that RE2 may use for one pattern
+PATTERNS = 100  # of matches() in one text, and in a tree of texts: each may take some milliseconds to be compiled
 FORMAT_PRECISION = 100  # digits after the point in format()
 
 STEPS = 50_000  # default budget of one evaluation

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import limits
 from .errors import EvaluationError, SyntaxProblem
-from .expression import Program, too_deep, too_large
+from .expression import Program, check_patterns, patterns_in, too_deep, too_large
 from .fuel import Evaluation, text_size
 from .lexer import tokens
 from .references import Path, References
@@ -64,6 +64,7 @@ class ValueTemplate(_Renderer):
 @lru_cache(maxsize=limits.CACHED_TEMPLATES)
 def compile_template(text: str) -> Template:
     """Compile a text. `{{ "{{" }}` gives two braces. Raises SyntaxProblem with a position in the text."""
+    check_patterns(patterns_in(text) if "{{" in text else 0, text)
     parts = _parts(text)
     programs = [part for part in parts if type(part) is Program]
     if not programs:
@@ -131,6 +132,7 @@ class _Tree:
 
     def __init__(self) -> None:
         self.programs: list[Program] = []
+        self.patterns = 0
 
     def compile(self, value: JSON, path: Path) -> Builder | None:
         if len(path) > limits.DATA_DEPTH:
@@ -148,6 +150,8 @@ class _Tree:
         if "{{" not in text:
             return None
         try:
+            self.patterns += patterns_in(text)
+            check_patterns(self.patterns, text)
             template = compile_template(text)
         except SyntaxProblem as problem:
             problem.path = path
