@@ -3,7 +3,7 @@ what the run has stored. A dry run, unless a test run of the step alone is asked
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.definition import find
@@ -13,6 +13,7 @@ from runtime.paths import step_of
 from runtime.plan import PlanError
 from runtime.plans import reason
 from runtime.replay import NotRemembered, names_at
+from runtime.tokens import without_signatures
 
 from . import comparing
 from .diff import FieldChange, differences
@@ -87,6 +88,7 @@ def rerun(run: Run, path: str, side: comparing.Side) -> Rerun:
         shown = dry_run(side.definition, step["id"], names, run.workflow.team_id, run=run, path=path, take=take)
     result = StepResult.objects.filter(run_id=run.pk, path=path, superseded=False).first()
     stored = Stored("request", call.request) if call and shown.kind == "request" else _stored(result)
+    shown, stored = (replace(one, value=without_signatures(one.value)) for one in (shown, stored))
     comparable = stored.kind == shown.kind and stored.kind in ("output", "request", "failure")
     changes = list(differences(*_told(stored, shown), "")) if comparable else None
     alone = shown.kind != "failure" and step["type"] != "condition" and not run.workflow.deleted_at
@@ -154,6 +156,6 @@ def _config(step: dict[str, Any], names: dict[str, Any], result: StepResult | No
     if result is None or result.input is None:
         return None
     try:
-        return list(differences(result.input, rendered_config(step, names), ""))
+        return list(differences(result.input, without_signatures(rendered_config(step, names)), ""))
     except (ExpressionError, ValueError):
         return None  # the dry run says so

@@ -25,6 +25,7 @@ from .states import AttemptOutcome, RunState, StepState, WaitKind, WaitState
 from .step_context import StepContext
 from .steps.base import Done, Park, StepError, Stop
 from .storing import Unstorable
+from .tokens import without_signatures
 
 log = logging.getLogger(__name__)
 
@@ -386,7 +387,7 @@ def _input(execution: Execution, ctx: StepContext | None) -> str | None:
     if ctx is None or not ctx.config or ctx.node.step.outside:
         return None
     try:
-        return execution.dump(ctx.config)
+        return execution.dump(without_signatures(ctx.config) if ctx.names.get("callbacks") else ctx.config)
     except Unstorable:
         return None
 

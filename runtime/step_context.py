@@ -21,6 +21,7 @@ from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, OverBudget, Part, Person, StepError
 from .storing import Unstorable
 from .timelimits import StandingStill, TimeLimit
+from .tokens import without_signatures
 
 MORE_CALLS_SLACK = 5.0
 # What this run has cost, and all runs of its flow that began today.
@@ -196,6 +197,8 @@ class StepContext:
             self.limit.restart(self.node.timeout + MORE_CALLS_SLACK)
         token = self._execution.claim.token
         rows, self.lines = self.lines, []
+        if self.names.get("callbacks"):
+            request = without_signatures(request)
         try:
             dumped = self._execution.dump(request, "What is recorded of the request")
         except Unstorable as wrong:

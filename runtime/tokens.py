@@ -10,12 +10,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from base64 import urlsafe_b64encode
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from django.conf import settings
+
+from .masking import MASK
+
+_CALLBACK = re.compile(r"((?:/|%2F)callbacks(?:/|%2F)\d+(?:/|%2F))[A-Za-z0-9_-]+", re.IGNORECASE)
+"""Also inside of another address."""
 
 
 class KeyGone(LookupError):
@@ -64,6 +71,16 @@ def callback_url(run_id: int, path: str) -> str:
     """Where another system calls this run back. `each[3]/call` keeps its brackets only in escaped form."""
     signature = callback_signature(run_id, path)
     return f"{settings.HOLDFAST_PUBLIC_URL}/callbacks/{run_id}/{signature}/{quote(path, safe='/')}/"
+
+
+def without_signatures(value: Any) -> Any:
+    """A value for people to read, at any depth without the signatures of callback addresses: whoever has one may answer in the
+    place of the other system, and not everybody who sees a run may."""
+    if isinstance(value, str):
+        return _CALLBACK.sub(rf"\1{MASK}", value) if "callbacks" in value else value
+    if isinstance(value, Mapping):
+        return {name: without_signatures(inner) for name, inner in value.items()}
+    return [without_signatures(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def callback_verified(run_id: int, path: str, signature: str) -> bool:
