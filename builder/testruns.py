@@ -26,10 +26,12 @@ def start_test(
     input: dict[str, Any],
     user: Any,
     pins: Mapping[str, Any] = MappingProxyType({}),
+    key: str | None = None,
 ) -> Started:
-    """A run of exactly this draft, but for pinned steps. Raises DefinitionError when it has problems that block."""
+    """A run of exactly this draft, but for pinned steps; with the key of an earlier one, that one. Raises DefinitionError when it
+    has problems that block."""
     version = snapshot(workflow, with_pins(definition, pins), user=user)
-    return start(version, trigger_key=trigger_key, input=input, user=user, test=True)
+    return start(version, trigger_key=trigger_key, input=input, user=user, test=True, idempotency_key=key)
 
 
 def start_step_test(

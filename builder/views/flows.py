@@ -127,9 +127,9 @@ def flow_delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def flow_pause(request: HttpRequest, pk: int) -> HttpResponse:
-    """The other way round: a paused flow takes new runs again."""
+    """`to` is paused, or else it takes new runs again: the same form sent twice does the same."""
     workflow = get_workflow(request.user, pk, Role.BUILDER)
-    paused = not workflow.paused
+    paused = request.POST.get("to") == "paused"
     pause_flow(workflow, paused, user=request.user, why=storable_text(request.POST.get("why", "")).strip())
     messages.success(request, f"{workflow.name} takes {'no ' if paused else ''}new runs{'' if paused else ' again'}")
     return redirect("flow", pk=pk)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -39,6 +41,7 @@ from ..testshape import up_to
 from ..testwatch import watched
 
 BY_HAND = "manual"
+_ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 @require_POST
@@ -89,7 +92,7 @@ def test_run(request: HttpRequest, pk: int) -> HttpResponse:
             return _ask(request, board, asked, test=True, wrong=wrong, status=422)
         pins = pins_of(board.workflow)
         started = start_test(
-            board.workflow, asked.definition, trigger_key=key, input=input_, user=request.user, pins=pins
+            board.workflow, asked.definition, trigger_key=key, input=input_, user=request.user, pins=pins, key=_once(request)
         )
     except (BadJson, DefinitionError) as problem:
         return _ask(request, board, asked, test=True, message=str(problem), status=422)
@@ -127,7 +130,7 @@ def run_now(request: HttpRequest, pk: int) -> HttpResponse:
             return _ask(request, board, asked, test=False, wrong=wrong, status=422)
     except BadJson as problem:
         return _ask(request, board, asked, test=False, message=str(problem), status=422)
-    started = start(live, trigger_key=key, input=input_, user=request.user)
+    started = start(live, trigger_key=key, input=input_, user=request.user, idempotency_key=_once(request))
     return HttpResponseClientRedirect(reverse("run", args=[started.run_id]))
 
 
@@ -180,6 +183,12 @@ def _input(request: HttpRequest, asked: _Asked) -> tuple[str, dict[str, Any], di
     return chosen["id"], {**more, **past, "body": body}, {}
 
 
+def _once(request: HttpRequest) -> str | None:
+    """The key of a form that was filled in: sent twice, as by a double click, it starts one run."""
+    text = request.POST.get("_once", "")  # no field of a trigger is called so
+    return f"form:{text}" if _ONCE.fullmatch(text) else None
+
+
 def _ask(
     request: HttpRequest,
     board: Board,
@@ -210,6 +219,7 @@ def _ask(
         ],
         "body": typed.get("body") or json.dumps(body if body is not None else {}, indent=2, ensure_ascii=False),
         "message": message,
+        "once": secrets.token_urlsafe(18),
         "url": reverse("flow_test_run" if test else "flow_run_now", args=[board.workflow.pk]),
         "to": asked.to,
         "to_name": board.name_of(asked.to) if asked.to else "",

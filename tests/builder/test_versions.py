@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -119,6 +121,9 @@ def test_a_test_run_is_one_of_the_draft_and_marked(builder, flow):
     run = Run.objects.get()
     assert f'data-run="{run.pk}"' in response.content.decode(), "the canvas follows it"
     assert run.test and run.version.number is None and run.version.definition == SMALL and run.input == {"body": {}}
+    for _ in range(2):
+        builder.post(address, {"trigger": "hand", "_once": "a-form-that-is-sent-twice"})
+    assert Run.objects.count() == 2
 
 
 def test_a_manual_flow_is_started_through_the_form_of_its_fields(team, flow):
@@ -128,8 +133,10 @@ def test_a_manual_flow_is_started_through_the_form_of_its_fields(team, flow):
     assert 'name="amount"' in operator.get(address).content.decode()
     response = operator.post(address, {"trigger": "hand", "amount": "many"})
     assert response.status_code == 422 and "Write a number" in response.content.decode()
-    operator.post(address, {"trigger": "hand", "amount": "12.5"})
+    once = re.search(r'name="_once" value="([^"]+)"', response.content.decode())[1]
+    sent = [operator.post(address, {"trigger": "hand", "amount": "12.5", "_once": once})["HX-Redirect"] for _ in range(2)]
     run = Run.objects.get()
+    assert sent == [reverse("run", args=[run.pk])] * 2, "two presses of the button start one run"
     assert run.input == {"body": {"amount": 12.5}} and not run.test and run.started_by.username == "olga"
     assert person(team, Role.BUILDER, "bea").get(address).status_code == 403
 
