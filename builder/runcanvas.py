@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,22 +13,24 @@ from .drawing import Card, Drawing, Flow, Lane
 from .drawing import Node as Drawn
 from .runtree import Node
 
-# Of several places at which a step stands, as in iterations, the one that tells most.
 TELLING = ("attention", "failed", "running", "waiting", "cancelled", "succeeded", "queued", "skipped")
 
 
-def laid_over(drawing: Drawing, nodes: Iterable[Node]) -> Drawing:
-    found: dict[str, Node] = {}
-    started = ""
-    for node in nodes:
-        if node.kind == "trigger":
-            started = node.name
-        elif node.kind == "step":
-            step = step_of(node.path)
-            if step not in found or TELLING.index(node.state) < TELLING.index(found[step].state):
-                found[step] = node
+def laid_over(drawing: Drawing, nodes: Sequence[Node]) -> Drawing:
+    started = next((node.name for node in nodes if node.kind == "trigger"), "")
     triggers = tuple(replace(card, run="succeeded" if card.name == started else "") for card in drawing.triggers)
-    return replace(drawing, triggers=triggers, flow=_flow(drawing.flow, found))
+    return replace(drawing, triggers=triggers, flow=_flow(drawing.flow, by_step(nodes, TELLING)))
+
+
+def by_step(nodes: Iterable[Node], telling: Sequence[str]) -> dict[str, Node]:
+    """Of several places at which a step stands, as in iterations, the one whose state comes first among these."""
+    found: dict[str, Node] = {}
+    for node in nodes:
+        if node.kind == "step":
+            step = step_of(node.path)
+            if step not in found or telling.index(node.state) < telling.index(found[step].state):
+                found[step] = node
+    return found
 
 
 def _flow(flow: Flow, found: dict[str, Node]) -> Flow:

@@ -9,15 +9,15 @@ from django.http import Http404
 from runtime.clock import business_now
 from runtime.definition import walk
 from runtime.models import Run, Workflow
-from runtime.paths import step_of
 from runtime.states import UNFINISHED
 
+from .runcanvas import by_step
 from .runload import fingerprint, load
 from .runtree import Node, most_telling, tree
 from .templatetags.states import state_word
 
 TELLING = ("attention", "failed", "running", "waiting", "queued", "succeeded", "cancelled", "skipped")
-"""Of a step that ran several times, in a loop, the first of these counts."""
+"""Of a step that ran several times, in a loop, the first of these counts: while it goes on, what comes next before what was."""
 
 
 def watched(workflow: Workflow, run_id: int) -> dict[str, Any]:
@@ -42,20 +42,10 @@ def watched(workflow: Workflow, run_id: int) -> dict[str, Any]:
 
 
 def _states(definition: dict[str, Any], nodes: list[Node], live: bool) -> dict[str, dict[str, str]]:
-    found: dict[str, str] = {}
-    for node in nodes:
-        if node.kind == "trigger":
-            continue
-        if node.kind == "step":
-            step = step_of(node.path)
-            found[step] = min(found.get(step, "skipped"), node.state, key=_rank)
+    found = {step: node.state for step, node in by_step(nodes, TELLING).items()}
     rest = "queued" if live else "skipped"
     ids = [step["id"] for step in walk(definition.get("steps") or [])]
     return {step: _told(found.get(step, rest)) for step in ids}
-
-
-def _rank(state: str) -> int:
-    return TELLING.index(state) if state in TELLING else len(TELLING)
 
 
 def _told(state: str) -> dict[str, str]:
