@@ -4,14 +4,16 @@ outside."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runtime import acts, retries
+from runtime import acts, keeping, retries
 from runtime.courses import Course, NoSuchStep, course_of
 from runtime.definition import find, walk
-from runtime.models import Run
+from runtime.models import Run, Version
 from runtime.paths import step_of
+from runtime.states import RunState
 
 from .editing.places import label_of, name_at
 
@@ -23,6 +25,15 @@ OUTCOMES = {
     "run": "starts its run again, as a new one",
     "refused": "was refused",
     "not_sent": "was not sent",
+    "doubt": "may have happened: the new run asks before it is made again",
+}
+WHY = {
+    keeping.FAILED: "failed",
+    keeping.REPAIRED: "failed, and was changed since",
+    keeping.CHANGED: "was changed since",
+    keeping.NEW: "is new",
+    keeping.OPEN: "had not ended",
+    keeping.ADDRESS: "gave out the address of a callback of this run",
 }
 
 
@@ -45,12 +56,16 @@ class Told:
     effects: list[dict[str, Any]]
     more_effects: int
     refused: str = ""
+    stops: list[tuple[str, str]] = field(default_factory=list)
+    """Where a new run goes on that keeps results: the step's name, and why there."""
 
 
 def told(run: Run, course: Course | None, refused: str = "", new_run: bool = False) -> Told:
     """For a retry of this course, a requeue (None), or a new run, whose keys are not known before it has a number."""
-    definition = run.version.definition
-    found = retries.forecast(run, course)
+    return _told(run.version.definition, retries.forecast(run, course), refused, new_run)
+
+
+def _told(definition: dict[str, Any], found: retries.Forecast, refused: str = "", new_run: bool = False) -> Told:
     again = [_step(definition, step, path, number, state) for step, number, path, state in found.again]
     again += [_step(definition, step_of(path), path, 1, "") for path in found.undone]
     kept = [_step(definition, step, path, number, state) for step, number, path, state in found.kept]
@@ -89,6 +104,54 @@ def for_rerun(run: Run) -> Told:
     """A new run does all of it again."""
     everything = Course(roots=[step["id"] for step in run.version.definition.get("steps") or []])
     return told(run, everything, new_run=True)
+
+
+def for_continue(run: Run, version: Version) -> Told:
+    """A new run of this version begins with the results that carry. What the version does not have is not told of."""
+    try:
+        kept = keeping.kept(run, version)
+    except keeping.NotKept as wrong:
+        return Told([], [], [], 0, str(wrong))
+    ids = {step["id"] for step in walk(version.definition.get("steps") or [])}
+    found = retries.forecast_below(run, kept.again)
+    found.again = [row for row in found.again if row[0] in ids]
+    found.kept = [row for row in found.kept if kept.keeps(row[2])]
+    found.undone = [path for path in found.undone if step_of(path) in ids]
+    found.effects = [
+        replace(effect, outcome="doubt") if effect.path in kept.doubts else effect
+        for effect in found.effects if step_of(effect.path) in ids
+    ]  # fmt: skip
+    made = _told(version.definition, found, new_run=True)
+    stops = [(", ".join(filter(None, (name_at(version.definition, path), where(path)))), WHY[why]) for path, why in kept.stops]
+    return replace(made, stops=stops)
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A new run can go on with what this one did, on `version`; `first` where that is what helps: the step that failed was
+    changed in it."""
+
+    version: Version
+    first: bool
+
+
+def continuation(run: Run, later: Collection[int]) -> Continuation | None:
+    """Of a run that failed or was cancelled, unless a later one has it in hand. A failed one is requeued on its own version."""
+    if run.state not in (RunState.FAILED, RunState.CANCELLED) or later:
+        return None
+    version = continued_on(run)
+    if run.state == RunState.FAILED and version.pk == run.version_id:
+        return None
+    failed = str((run.error or {}).get("step") or "")
+    before, now = (find(one.definition, failed) for one in (run.version, version))
+    changed = before is not None and (now is None or keeping.own(now) != keeping.own(before))
+    return Continuation(version, changed and run.state == RunState.FAILED)
+
+
+def continued_on(run: Run) -> Version:
+    """The live version; that of the run where nothing is live any more."""
+    live = run.workflow.live_version if not run.workflow.deleted_at else None
+    return live or run.version
 
 
 def _ended(run: Run) -> str:

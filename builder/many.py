@@ -58,6 +58,8 @@ class Told:
     """What happens outside once more, as far as the latest of them tell."""
     newer: int = 0
     """Of those that start again, how many have a live version that is newer than their own."""
+    carries: int = 0
+    """Of these, how many failed or were cancelled, and may keep what ended."""
 
 
 def told(act: str, runs: list[int]) -> Told:
@@ -69,7 +71,9 @@ def told(act: str, runs: list[int]) -> Told:
     told = Told(act, number, len(runs) - len(left), len(left) - number, found[:LISTED], max(0, len(found) - LISTED))
     if act == "rerun":
         told.repeats = _steps(MADE, runs[-LOOKED_AT:])[:LISTED]
-        told.newer = Run.objects.filter(NEWER, pk__in=runs).count()
+        newer = Run.objects.filter(NEWER, pk__in=runs)
+        told.newer = newer.count()
+        told.carries = newer.filter(state__in=[RunState.FAILED, RunState.CANCELLED]).count()
     return told
 
 

@@ -8,7 +8,7 @@ from builder.runrows import Place
 from runtime.states import AttemptOutcome
 
 GOES_ON = "requeue the run: it goes on at this step"
-CHANGE = "change the flow, publish it and re-run on the live version, for this run stays on its own"
+CHANGE = "change the flow, publish it and continue this run on the new version, for it stays on its own"
 
 
 def in_flow(error: dict[str, Any] | None, place: Place) -> bool:
@@ -37,7 +37,7 @@ def remedy(error: dict[str, Any], place: Place) -> str:
         return f"Put {which} right under Connections, then {GOES_ON}."
     if in_flow(error, place):
         return (
-            "This run stays on its version: publish the change and start again with the same input, or requeue when the "
+            "This run stays on its version: publish the change and continue on the new version, or requeue when the "
             "cause lies outside."
         )
     if place.attempts:

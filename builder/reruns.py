@@ -12,21 +12,11 @@ from django.db.models.fields.json import KeyTextTransform
 
 from runtime.clock import BusinessNow
 from runtime.models import Run
+from runtime.origins import CHAIN
 from runtime.states import UNFINISHED, RunState
 
 MOST = 500
 MOST_ALIKE = 100
-# All runs of one origin: `up` are a run and those that it was started after, `family` the first of these and all that were
-# started after it, and so on.
-CHAIN = """
-with recursive up(id, before) as (
-    select {run}
-    union select r.id, r.rerun_of_id from up join run r on r.id = up.before
-), family(id, state, test) as (
-    select r.id, r.state, r.test from up join run r on r.id = up.id where up.before is null
-    union select r.id, r.state, r.test from family join run r on r.rerun_of_id = family.id
-)
-"""
 FAMILY = CHAIN.format(run="id, rerun_of_id from run where id = %(run)s") + """
 select id, state from family where id <> %(run)s limit %(most)s
 """

@@ -27,7 +27,8 @@ DEEPEST = 24
 
 # What every iteration of a page did: when, what it cost, whether a step failed that nothing caught.
 ITERATIONS = """
-select scope, min(started_at), max(finished_at), sum(cost), bool_or(state = 'failed' and not step = any(%(caught)s))
+select scope, min(started_at), max(finished_at), sum(cost), bool_or(state = 'failed' and not step = any(%(caught)s)),
+       case when bool_and(kept_from is not null) then max(kept_from) end
 from step_result where run_id = %(run)s and scope = any(%(scopes)s) and not superseded group by scope
 """
 # What the open iterations of a page wait for.
@@ -272,7 +273,7 @@ def _iteration(
     run: Run, loop: _Loop, index: int, did: dict[str, tuple], parked: dict[str, set[str]], unpriced: set[str], label: str
 ) -> Iteration:
     scope = f"{loop.path}[{index}]"
-    started, ended, cost, failed = did.get(scope, (None, None, None, False))
+    started, ended, cost, failed, kept_from = did.get(scope, (None, None, None, False, None))
     is_open = loop.frame is not None and not loop.ended and index in map(int, loop.frame.open)
     if failed:
         state = "failed"
@@ -284,4 +285,4 @@ def _iteration(
     else:
         state = "succeeded" if index < _begun(loop, loop.frame.total if loop.frame else None) or loop.ended else "queued"
     ended = None if is_open and state != "failed" else ended
-    return Iteration(index, state, started, ended, cost, scope in unpriced, label)
+    return Iteration(index, state, started, ended, cost, scope in unpriced, label, None if is_open else kept_from)

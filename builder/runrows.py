@@ -25,6 +25,11 @@ class Place:
     """The attempts of earlier takes, oldest first."""
 
     @property
+    def kept_from(self) -> int | None:
+        """The run that gave the result, where this one began with it."""
+        return self.result.kept_from if self.result else None
+
+    @property
     def open_wait(self) -> Any:
         return next((wait for wait in reversed(self.waits) if wait.state == WaitState.OPEN), None)
 
@@ -69,6 +74,8 @@ class Iteration:
     unpriced: bool = False
     label: str = ""
     """What tells its item from the others: a name, an address, a number."""
+    kept_from: int | None = None
+    """The run that gave all of its results."""
 
 
 @dataclass(frozen=True, slots=True)

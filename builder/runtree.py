@@ -195,7 +195,10 @@ class _Maker:
         if steps and row.state not in ("succeeded", "failed"):
             node.state = self.joined([step for step in steps if step.parent == scope])
         begun = [span.start for step in steps for span in step.spans]
-        self.group(node, row.started_at or min(begun, default=None), row.ended_at)
+        if row.kept_from:
+            node.note = Note(f"kept from run {row.kept_from:,}")
+        else:
+            self.group(node, row.started_at or min(begun, default=None), row.ended_at)
         yield node
         yield from steps
 
@@ -215,7 +218,9 @@ class _Maker:
         started = place.started_at
         if step["type"] in ("parallel", "loop"):
             self.container(node, step, place, below)
-        elif started is not None:
+        if place.kept_from:
+            node.note = Note(f"kept from run {place.kept_from:,}")
+        elif started is not None and step["type"] not in ("parallel", "loop"):
             node.attempts = len(place.earlier) + len(place.attempts) or max(1, place.take)
             node.time = self.ended(place) - started
             node.spans = list(self.spans(place, node.state))
@@ -238,7 +243,8 @@ class _Maker:
         ended = place.result.finished_at if place.result else None
         if started and not ended and not self.going:
             ended = self.end
-        self.group(node, started, ended)
+        if not place.kept_from:
+            self.group(node, started, ended)
 
     def group(self, node: Node, started: datetime | None, ended: datetime | None) -> None:
         if started is None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from django.db import connection, transaction
 
-from . import retries, slots, waits
+from . import keeping, retries, slots, waits
 from .audit import record
 from .courses import Course, NoSuchStep, course_of
 from .definition import children
@@ -347,20 +347,28 @@ def resend(message_id: int, *, user=None) -> bool:
 
 @transaction.atomic
 def rerun(
-    run: Run, *, user=None, version: Version | None = None, input: dict[str, Any] | None = None, key: str = ""
+    run: Run, *, user=None, version: Version | None = None, input: dict[str, Any] | None = None, keep: bool = False, key: str = ""
 ) -> int:
-    """Start a new run with the same input unless another is given, on the same version unless another is given. Returns
-    its id; done twice with one key, the id of the run that was started. Raises Run.DoesNotExist."""
+    """Start a new run with the same input unless another is given, on the same version unless another is given. With `keep` it
+    begins with the results that carry (`runtime.keeping`). Returns its id; done twice with one key, the id of the run that was
+    started. Raises Run.DoesNotExist, and NotPossible where nothing can be kept."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # which retention may just be taking away
     if earlier := _done_before(key, "rerun", run.pk):
         return earlier.result
+    try:
+        found = keeping.kept(run, version or run.version, input) if keep else None
+    except keeping.NotKept as wrong:
+        raise NotPossible(str(wrong)) from None
     started = start(
         version or run.version, trigger_key=run.trigger_key, input=run.input if input is None else input, user=user,
         test=run.test, rerun_of=run,
     )
     Act.objects.filter(pk=key[:64]).update(result=started.run_id)
-    edited = {"edited": True} if input is not None and input != run.input else {}
-    _audit("rerun", run.pk, user, new_run=started.run_id, **edited)
+    detail = {"edited": True} if input is not None and input != run.input else {}
+    if found is not None and not started.dropped:
+        detail["kept"] = keeping.carry(run, started.run_id, found)
+        _note(started.run_id, f"Begun with {detail['kept']:,} results of run {run.pk:,}{_by(user)}.")
+    _audit("rerun", run.pk, user, new_run=started.run_id, **detail)
     return started.run_id
 
 

@@ -26,8 +26,8 @@ ACTS_AT_ONCE = 25
 ROWS_AT_ONCE = {"csv": 500, "jsonl": 25}
 """Of JSON Lines fewer: each has an input and an output, which may have 1 MiB."""
 KEPT_DAYS = 7
-LIVE = "live"
-"""The form of a new start on the live versions of the flows instead of on those of the runs."""
+LIVE, KEEP = "live", "keep"
+"""The forms of a new start on the live versions of the flows instead of on those of the runs; the second keeps what ended."""
 
 JOBS_LEFT = """
 select exists (select from job
@@ -153,7 +153,8 @@ def _act(job: Job, run_id: int) -> bool:
                     return acts.cancel(run_id, user=job.user)
                 case "rerun":
                     run = Run.objects.select_related("workflow__live_version").get(pk=run_id)
-                    return bool(acts.rerun(run, user=job.user, version=run.workflow.live_version if job.format == LIVE else None))
+                    version = run.workflow.live_version if job.format in (LIVE, KEEP) else None
+                    return bool(acts.rerun(run, user=job.user, version=version, keep=job.format == KEEP))
     except (acts.NotPossible, Run.DoesNotExist):
         return False
     raise ValueError(f"There is no act {job.action!r}.")

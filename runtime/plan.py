@@ -99,12 +99,12 @@ def make_plan(
     search = tuple(filter(None, map(maker.expression, definition.get("search") or [])))
     return Plan(
         number, workflow_name, team_id, title, nodes, frozenset(maker.referenced),
-        frozenset(maker.conditions), _callbacks(definition.get("steps") or [], ""), definition.get("on_failure") or "",
+        frozenset(maker.conditions), callback_paths(definition.get("steps") or [], ""), definition.get("on_failure") or "",
         definition.get("budget_run"), definition.get("budget_day"), search, frozenset(maker.reads),
     )
 
 
-def _callbacks(steps: list[dict[str, Any]], prefix: str) -> dict[str, str]:
+def callback_paths(steps: list[dict[str, Any]], prefix: str) -> dict[str, str]:
     """Callback steps that run once in this sequence -> their path; the bodies of loops are asked for their own."""
     found: dict[str, str] = {}
     for step in steps:
@@ -112,7 +112,7 @@ def _callbacks(steps: list[dict[str, Any]], prefix: str) -> dict[str, str]:
             found[step["id"]] = prefix + step["id"]
         for name, inner in children(step):
             if name:
-                found |= _callbacks(inner, f"{prefix}{step['id']}/{name}/")
+                found |= callback_paths(inner, f"{prefix}{step['id']}/{name}/")
     return found
 
 
@@ -158,7 +158,7 @@ class _Maker:
             self.conditions.add(step["id"])
         if step["type"] == "loop":
             node.items, node.condition = self.expression(raw.get("items")), self.expression(raw.get("while"))
-            node.callbacks = _callbacks(step.get("steps") or [], "")
+            node.callbacks = callback_paths(step.get("steps") or [], "")
             node.collect, node.limit, node.concurrency = self.expression(raw.get("collect")), raw["max"], raw["concurrency"]
         if step["type"] == "loop":
             node.on_item_error, node.last = raw["on_item_error"], self.lasts > lasts

@@ -233,7 +233,16 @@ def _lanes_left(run_id: int, path: str, course: Course) -> list[str]:
 
 def forecast(run: Run, course: Course | None) -> Forecast:
     """What a retry of this course would repeat; without one, what a requeue would."""
-    given, told = scope_of_act(run.pk, course), Forecast()
+    return _forecast(run, scope_of_act(run.pk, course))
+
+
+def forecast_below(run: Run, roots: list[str]) -> Forecast:
+    """What would be repeated if all at and below these paths ran again, and nothing else."""
+    return _forecast(run, {"run": run.pk, "roots": roots, "failed": [], "reopened": [], "most": MOST_LISTED})
+
+
+def _forecast(run: Run, given: dict[str, Any]) -> Forecast:
+    told = Forecast()
     for again, *row in rows(RESULTS, given):
         (told.again if again else told.kept).append(tuple(row))
     told.undone = [path for (path,) in rows(UNDONE, given)]

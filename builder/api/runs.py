@@ -1,4 +1,4 @@
-"""Runs: start, list, read, cancel, requeue."""
+"""Runs: start, list, read, cancel, requeue, start again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from builder.replies import error_body
 from runtime import acts, slots
 from runtime.definition import canonical
 from runtime.jsonvalues import MIB, check_json
-from runtime.models import Run, Version, Wait
+from runtime.models import Act, Run, Version, Wait
 from runtime.starts import IdempotencyConflict, start
 from runtime.states import WaitState
 
 from .auth import guarded
 from .errors import Refused
 from .paging import Cursor, Limit, page
-from .schemas import CancelIn, ChangedOut, DroppedOut, ErrorOut, RunDetail, RunPage, StartedOut, StartIn, StepPage
+from .schemas import CancelIn, ChangedOut, DroppedOut, ErrorOut, RerunIn, RunDetail, RunPage, StartedOut, StartIn, StepPage
 from .steps import steps_of
 
 router = Router()
@@ -146,6 +146,27 @@ def requeue_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     """It goes on at what failed. Finished steps do not run again."""
     run = get_run(request.user, run_id, request.role)
     return _changed(run, acts.requeue(run.pk, user=request.user))
+
+
+@router.post(
+    "/runs/{int:run_id}/rerun", response={201: StartedOut, 200: StartedOut, 409: ErrorOut}, summary="Start a run again",
+    **guarded("rerun_run"),
+)  # fmt: skip
+def rerun_run(request: HttpRequest, run_id: int, data: RerunIn) -> Status:
+    """A new run with the same input. 200: the one that this idempotency key started before; 409: nothing can be kept, and why."""
+    run = get_run(request.user, run_id, request.role)
+    version = run.workflow.live_version if data.version == "live" else run.version
+    if version is None:
+        raise Refused(409, "This workflow has not been published.")
+    key = hashlib.sha256(f"{request.user.pk}|{run.pk}|{data.idempotency_key}".encode()).hexdigest() if data.idempotency_key else ""
+    created = not Act.objects.filter(pk=key).exists()
+    try:
+        started = acts.rerun(run, user=request.user, version=version, keep=data.keep, key=key)
+    except Run.DoesNotExist:
+        raise Http404("The run is kept no longer.") from None
+    except acts.NotPossible as wrong:
+        raise Refused(409, str(wrong)) from None
+    return Status(201 if created else 200, {"run": started, "url": _url(started), "created": created})
 
 
 def _seen(request: HttpRequest, run_id: int) -> Run:

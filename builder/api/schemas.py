@@ -179,6 +179,7 @@ class StepOut(Schema):
     started_at: datetime
     finished_at: datetime | None
     superseded: bool
+    kept_from: int | None = Field(None, description="The run that gave the result, where this one began with it.")
     attempts: list[AttemptOut]
 
 
@@ -194,6 +195,14 @@ class CancelIn(In):
 class ChangedOut(Schema):
     changed: bool = Field(description="False when there was nothing to do; asking twice is no error.")
     state: str
+
+
+class RerunIn(In):
+    version: Literal["pinned", "live"] = Field("pinned", description="The version of the run, or the one that is live.")
+    keep: bool = Field(
+        False, description="Begin with the results of the steps that ended, up to the first that failed or was changed: not called again."
+    )
+    idempotency_key: str | None = Field(None, min_length=1, max_length=255, description="The same key starts one run.")
 
 
 class ApprovalOut(Schema):

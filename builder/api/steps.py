@@ -68,6 +68,7 @@ def _finished(result: StepResult, attempts: list[Attempt]) -> dict[str, Any]:
         "started_at": result.started_at,
         "finished_at": result.finished_at,
         "superseded": result.superseded,
+        "kept_from": result.kept_from,
         "attempts": attempts,
     }
 
@@ -86,6 +87,7 @@ def _unfinished(path: str, take: int, attempts: list[Attempt]) -> dict[str, Any]
         "started_at": attempts[0].started_at,
         "finished_at": None,
         "superseded": False,
+        "kept_from": None,
         "attempts": attempts,
     }
 

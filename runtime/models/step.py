@@ -38,6 +38,8 @@ class StepResult(models.Model):
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField()
     superseded = models.BooleanField(default=False)
+    kept_from = models.BigIntegerField(null=True)
+    """The run that gave it, of which this one was made with the results (`runtime.keeping`). It may be gone."""
 
     class Meta:
         db_table = "step_result"

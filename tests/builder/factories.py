@@ -89,9 +89,10 @@ def version(definition: dict[str, Any] | None = None, *, of: Team | None = None,
     return made
 
 
-def version_after(older: Version) -> Version:
-    """A newer version of its flow, which is live."""
-    made = Version.objects.create(workflow=older.workflow, number=older.number + 1, definition=older.definition, hash=older.hash)
+def version_after(older: Version, definition: dict[str, Any] | None = None) -> Version:
+    """A newer version of its flow, the same unless told otherwise, which is live."""
+    definition = definition or older.definition
+    made = Version.objects.create(workflow=older.workflow, number=older.number + 1, definition=definition, hash=digest(definition))
     older.workflow.live_version = made
     older.workflow.save()
     return made

@@ -68,7 +68,7 @@ def test_many_start_again_on_the_version_that_puts_it_right(client, operator, ve
     assert "<b>3 runs</b>" in told and "rerun_live" not in told, "nothing newer is live"
     live = factories.version_after(version)
     told = client.post(reverse("runs_told"), form).content.decode()
-    assert "3 have a newer one live" in told and 'value="rerun_live" data-instead checked' in told
+    assert "3 have a newer one live" in told and 'value="rerun_keep" data-instead checked' in told, "what ended is not done once more"
     answer = client.post(reverse("runs_act"), form | {"act": "rerun_live"}, follow=True).content.decode()
     assert "Start again on the live version" in answer
     worked()

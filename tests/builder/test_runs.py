@@ -508,7 +508,7 @@ def test_a_filter_survives_in_its_addresses():
     ("error", "outcome", "request_kept", "remedy", "link"),
     [
         ({"message": "crm answered 401.", "field": "connection"}, "answered", {"connection": "CRM"}, "Put the connection “CRM” right under Connections, then requeue the run", 'href="/connections/"'),
-        ({"message": "No connection: refused."}, "not_sent", {"url": "http://x"}, "If the address is wrong, change the flow, publish it and re-run on the live version", "The step in the flow"),
+        ({"message": "No connection: refused."}, "not_sent", {"url": "http://x"}, "If the address is wrong, change the flow, publish it and continue this run on the new version", "The step in the flow"),
         ({"message": "crm answered 422."}, "answered", {"url": "http://x"}, "If what is sent is wrong, change the flow, publish it", "The step in the flow"),
     ],
 )  # fmt: skip

@@ -25,7 +25,7 @@ def run(state: str = "open", ended: float | None = None, **more: Any) -> SimpleN
 
 
 def result(path: str, start: float, end: float, state: str = "succeeded", take: int = 1, **more: Any) -> SimpleNamespace:
-    given = {"output": None, "error": None, "cost": None, "superseded": False}
+    given = {"output": None, "error": None, "cost": None, "superseded": False, "kept_from": None}
     return SimpleNamespace(path=path, take=take, state=state, started_at=at(start), finished_at=at(end), **given | more)
 
 

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 from playwright.sync_api import expect
 
 from builder.models import SavedFilter
+from runtime import jobs
+from runtime.definition import find
 from runtime.models import Attempt, FrameChunk, OutboxMessage, Run, StepResult, Wait
 from tests.builder import factories
 from tests.e2e.axe import barriers
@@ -138,3 +142,57 @@ def test_a_filter_is_kept_by_a_name_and_taken_away(desk, live_server):
     desk.get_by_role("button", name="Bad ones").click()
     expect(desk.get_by_role("link", name="Bad ones")).to_have_count(0)
     assert not SavedFilter.objects.exists()
+
+
+def test_a_run_goes_on_with_the_repaired_flow_and_what_ended_is_kept(desk, live_server):
+    """By the keyboard alone, from the run to the new one."""
+    run = failed(factories.version())
+    factories.attempt(run, "qualify", 1, 0, 3)
+    factories.result(run, "qualify", 0, 3, output={"score": 82})
+    factories.result(run, "hot", 3, 3, output={"branch": "yes"})
+    factories.result(run, APPROVE, 3, 19, output={"answer": "approve"})
+    live = factories.version_after(run.version, deepcopy(factories.LEAD))
+    desk.goto(f"{live_server.url}/runs/{run.pk}/")
+    expect(desk.locator("#run-head").get_by_role("link", name="Continue on v8")).not_to_have_class("btn btn--primary")
+    find(live.definition, "deal")["config"]["url"] = "https://crm.example/v2/deals"
+    live = factories.version_after(live, live.definition)
+    desk.reload()
+    button = desk.locator("#run-head").get_by_role("link", name="Continue on v9")
+    expect(button).to_have_class("btn btn--primary")
+    button.focus()
+    desk.keyboard.press("Enter")
+    asked = desk.get_by_role("dialog", name=f"Continue run {run.pk:,} on v9?")
+    expect(asked).to_contain_text("It goes on at Create deal in CRM, which failed, and was changed since.")
+    kept = asked.get_by_role("region", name="Keeps its result")
+    expect(kept).to_contain_text("Qualify lead")
+    expect(kept).to_contain_text("Approve VIP outreach")
+    expect(asked.get_by_role("region", name="Runs again")).to_contain_text("Create deal in CRM")
+    expect(asked.get_by_role("region", name="Outside, once more")).to_contain_text("was refused")
+    expect(asked.get_by_role("button", name="Leave it")).to_be_focused()
+    assert barriers(desk) == []
+    desk.keyboard.press("Tab")
+    desk.keyboard.press("Enter")
+    expect(desk.get_by_text(f"It goes on with what run {run.pk:,} has done.")).to_be_visible()
+    new = Run.objects.get(rerun_of=run)
+    assert (new.version, new.state) == (live, "open")
+    expect(desk.locator('tr[data-path="qualify"]')).to_contain_text(f"kept from run {run.pk:,}")
+    desk.get_by_role("link", name="Qualify lead").click()
+    expect(desk.locator("#run-panel").get_by_role("region", name="Kept")).to_contain_text(f"Kept from run {run.pk:,}")
+    assert barriers(desk) == []
+
+
+def test_many_go_on_with_the_repaired_flow(desk, live_server):
+    version = factories.version()
+    runs = [failed(version) for _ in range(2)]
+    factories.version_after(version)
+    desk.goto(f"{live_server.url}/runs/?state=failed")
+    desk.get_by_label(f"Select run {runs[0].pk:,}").check()
+    desk.get_by_label("Select all on this page").check()
+    desk.get_by_role("button", name="Re-run 2").click()
+    expect(desk.get_by_label("On that, keeping the results of steps that ended")).to_be_checked()
+    assert barriers(desk) == []
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.get_by_text("0 of 2 runs")).to_be_visible()
+    jobs.work_off(lambda: False)
+    expect(desk.get_by_text("2 of 2 runs")).to_be_visible()
+    assert {run.rerun_of_id for run in Run.objects.filter(state="open")} == {run.pk for run in runs}

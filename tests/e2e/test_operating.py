@@ -63,7 +63,7 @@ def test_many_runs_start_again(desk, live_server):
     desk.get_by_label("Select all on this page").check()
     live = factories.version_after(version)
     desk.get_by_role("button", name="Re-run 3").click()
-    expect(desk.get_by_text("3 runs start again from the top.")).to_be_visible()
+    expect(desk.get_by_text("3 runs start again.")).to_be_visible()
     expect(desk.get_by_label("Each on the one that is live now")).to_be_checked()
     assert barriers(desk) == []
     desk.locator("dialog[open] [data-yes]").click()

@@ -1,4 +1,5 @@
-"""`manage.py rerun 48213 --live`, `rerun --state failed --flow Leads --live --yes`: start runs again from the top."""
+"""`manage.py rerun 48213 --live`, `rerun --state failed --flow Leads --live --yes`: start runs again from the top, or
+with `--keep` from where they failed."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from runtime.models import Run
 
 
 class Command(ActCommand):
-    help = "Starts a new run for each, with the same input, on its own version or on the live one."
+    help = "Starts a new run for each, with the same input, on its own version or on the live one, from the top or with results kept."
     word = "start again"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--live", action="store_true", help="on the flow's live version")
+        parser.add_argument("--keep", action="store_true", help="with the results of the steps that ended, as far as they carry")
         parser.add_argument("--input", help="JSON: what expressions call trigger, instead of the same; for one run")
 
     def handle(self, **options: Any) -> None:
@@ -33,7 +35,7 @@ class Command(ActCommand):
         try:
             found = Run.objects.select_related("workflow__live_version").get(pk=run)
             version = found.workflow.live_version if options["live"] else None
-            started, why = acts.rerun(found, user=person, version=version, input=options["given"]), ""
+            started, why = acts.rerun(found, user=person, version=version, input=options["given"], keep=options["keep"]), ""
         except (acts.NotPossible, Run.DoesNotExist) as wrong:
             started, why = None, str(wrong)
         return {"changed": started is not None, "new_run": started, "why": why}

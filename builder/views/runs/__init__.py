@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from .acts import act_on_runs, act_on_wait, answer_wait, cancel_run, told_of_runs
-from .again import fail_run, requeue_run, rerun_run, retry_run, skip_step
+from .again import continue_run, fail_run, requeue_run, rerun_run, retry_run, skip_step
 from .jobs import filter_delete, filter_save, job_file, job_list, job_page, job_stop
 from .listing import run_list
 from .outputs import run_file, run_output, run_output_file
@@ -30,6 +30,7 @@ urlpatterns = [
     path("runs/<int:run_id>/cancel/", cancel_run, name="run_cancel"),
     path("runs/<int:run_id>/requeue/", requeue_run, name="run_requeue"),
     path("runs/<int:run_id>/rerun/", rerun_run, name="run_rerun"),
+    path("runs/<int:run_id>/continue/", continue_run, name="run_continue"),
     path("runs/<int:run_id>/retry/", retry_run, name="run_retry"),
     path("runs/<int:run_id>/skip/", skip_step, name="run_skip"),
     path("runs/<int:run_id>/step/", run_step, name="run_step"),

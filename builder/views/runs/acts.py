@@ -128,7 +128,7 @@ def act_on_runs(request: HttpRequest) -> HttpResponse:
     return redirect("job", job.pk)
 
 
-ACTS = ("requeue", "cancel", "rerun", f"rerun_{jobs.LIVE}", "export_csv", "export_jsonl")
+ACTS = ("requeue", "cancel", "rerun", f"rerun_{jobs.LIVE}", f"rerun_{jobs.KEEP}", "export_csv", "export_jsonl")
 
 
 @require_POST

@@ -21,7 +21,7 @@ from builder.uncertain import output_sketch
 from runtime import acts
 from runtime.definition import find
 from runtime.jsonvalues import BadJson, loads_strict, storable_text
-from runtime.models import Run
+from runtime.models import Run, Version
 from runtime.paths import step_of
 
 LARGEST_INPUT = 1 << 20
@@ -118,6 +118,28 @@ def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
     except Run.DoesNotExist:
         raise Http404("The run is kept no longer.") from None
     messages.success(request, f"Started again, after run {run.pk:,}.")
+    return redirect("run", started)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def continue_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """A new run on the live version that begins with the results of what ended in this one. The form names the version that was
+    shown: another one may be live by now."""
+    run = access.get_run(request.user, run_id, access.OPERATOR)
+    version = again.continued_on(run)
+    if request.method != "POST":
+        context = {"title": f"Continue run {run.pk:,} on {version}?", "yes": f"Continue on {version}", "version": version}
+        return ask(request, run, "continue", again.for_continue(run, version), **context)
+    if (shown := request.POST.get("version", "")).isdecimal() and len(shown) < 19:
+        version = Version.objects.filter(pk=int(shown), workflow_id=run.workflow_id).first() or version
+    try:
+        started = acts.rerun(run, user=request.user, version=version, keep=True, key=key_of(request))
+    except Run.DoesNotExist:
+        raise Http404("The run is kept no longer.") from None
+    except acts.NotPossible as wrong:
+        messages.error(request, f"{wrong} Nothing was changed.")
+        return redirect("run", run.pk)
+    messages.success(request, f"It goes on with what run {run.pk:,} has done.")
     return redirect("run", started)
 
 

@@ -79,7 +79,8 @@ def own(request: HttpRequest, job_id: int) -> Job:
 
 
 def shown(job: Job) -> dict[str, object]:
-    word = {"csv": "Export as CSV", "jsonl": "Export as JSON Lines", jobs.LIVE: "Start again on the live version"}.get(job.format) or WORDS[job.action]
+    word = {"csv": "Export as CSV", "jsonl": "Export as JSON Lines", jobs.LIVE: "Start again on the live version",
+            jobs.KEEP: "Continue on the live version"}.get(job.format) or WORDS[job.action]
     ended = job.state in (JobState.DONE, JobState.STOPPED)
     left = job.done - job.changed
     return {"job": job, "word": word, "ended": ended, "state": SHOWN[job.state], "left": left, "file": job.action == "export"}

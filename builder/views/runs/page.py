@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from builder import access, reruns
+from builder import access, again, reruns
 from builder.drawing import drawing
 from builder.live import digest
 from builder.questions import recipient_for
@@ -29,7 +29,7 @@ from runtime import slots
 from runtime.clock import business_now
 from runtime.models import Approval, Run, Wait
 from runtime.paths import step_of
-from runtime.states import UNFINISHED, WaitKind, WaitState
+from runtime.states import UNFINISHED, RunState, WaitKind, WaitState
 from runtime.triggers import trigger_kinds
 
 from .asked import Asked
@@ -117,6 +117,7 @@ def run_context(request: HttpRequest, run: Run, rev: str) -> dict[str, Any]:
         "related": related(request, run, family),
         "alike": reruns.failed_alike(run),
         "made_good_by": reruns.made_good_by(run, family),
+        "goes_on": again.continuation(run, [pk for pk, state in family if pk > run.pk and state != RunState.CANCELLED]),
         "waited": Wait.objects.filter(run_id=run.pk).exists(),
         "requeue_helps": run.state == "failed" and not in_flow(run.error, failed_at(rows, run)),
     }

@@ -53,6 +53,7 @@ def panel(
         "mails": list(OutboxMessage.objects.filter(run_id=run.pk, path=node.path).defer("payload").order_by("pk")[:20])
         if node.icon == "email" else [],
         "key_shared": _key(place),
+        "kept_run": Run.objects.filter(pk=place.kept_from).values_list("pk", flat=True).first() if place.kept_from else None,
         "log": _log(run, "" if whole else node.path, before, asked),
     }
     return shown | _acts(run, definition, node, place) | {"tabs": _tabs(shown, node, asked.tab)}
@@ -257,7 +258,7 @@ def _unwrapped(text: str) -> Any:
 def _ran(place: Place) -> dict[str, Any] | None:
     """A step that makes no calls and did not wait ran all the same: once per take."""
     result = place.result
-    if result is None or place.attempts or place.earlier or place.waits:
+    if result is None or place.attempts or place.earlier or place.waits or place.kept_from:
         return None
     took = result.finished_at - result.started_at
     return {"state": str(result.state), "n": max(1, place.take), "at": result.started_at, "took": took}
