@@ -61,4 +61,4 @@ def _all_input(usage: dict[str, Any]) -> int | None:
     if fresh is None:
         return None
     cached = (count(usage.get(name)) or 0 for name in ("cache_creation_input_tokens", "cache_read_input_tokens"))
-    return fresh + sum(cached)
+    return count(fresh + sum(cached))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from .. import net
+
+SMALLEST_COST, MOST_COST = Decimal("0.00000001"), 10_000
+"""US dollars: what is stored of the cost of a call, and what none costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,15 @@ class Provider(Protocol):
 def count(value: Any) -> int | None:
     """A count of tokens, if it is one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
+
+
+def dollars(value: Any) -> Decimal | None:
+    """What a call cost, if it is an amount, as exactly as it is stored."""
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return amount.quantize(SMALLEST_COST) if amount.is_finite() and 0 <= amount < MOST_COST else None
 
 
 def schema_words(schema: Mapping[str, Any] | None) -> str:

@@ -6,12 +6,12 @@ They differ in what they take, and say so with a 400: some know no `response_for
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from .. import net
 from ..jsonvalues import BadJson, loads_strict
-from .base import Ask, ProviderFailed, Reply, count, schema_words
+from .base import Ask, ProviderFailed, Reply, count, dollars, schema_words
 
 NO_SCHEMA = "no response_format"
 NEW_LIMIT = "max_completion_tokens"
@@ -85,8 +85,4 @@ def _cost(usage: dict[str, Any], answer: net.Answer) -> Decimal | None:
     told = usage.get("cost", answer.headers.get("x-litellm-response-cost"))
     if told is None or isinstance(told, bool):
         return None
-    try:
-        cost = Decimal(str(told))
-    except InvalidOperation:
-        return None
-    return cost if cost.is_finite() and 0 <= cost < 10_000 else None
+    return dollars(told)

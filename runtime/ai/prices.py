@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from decimal import Decimal
 
+from .base import dollars
+
 
 async def price(base_url: str, model: str, tokens_in: int | None, tokens_out: int | None) -> Decimal | None:
     """US dollars, or None: unknown is not free. A model of the same name on a server of one's own has no list price."""
@@ -18,6 +20,6 @@ def _look_up(base_url: str, model: str, tokens_in: int, tokens_out: int) -> Deci
 
     usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
     try:
-        return calc_price(usage, model, provider_api_url=base_url).total_price
+        return dollars(calc_price(usage, model, provider_api_url=base_url).total_price)
     except (LookupError, ValueError):
         return None

@@ -114,7 +114,7 @@ def _read_number(field: Mapping[str, Any], text: str) -> int | float:
         number = Decimal(text)
     except InvalidOperation:
         raise ValueError("Write a number, such as 12 or 3.5.") from None
-    if not number.is_finite() or abs(number) >= 2**63:
+    if not number.is_finite() or number.copy_abs() >= 2**63:  # abs() reckons, which some numbers are too large for
         raise ValueError("That number is too large.")
     return int(number) if number == number.to_integral_value() else float(number)
 

@@ -66,6 +66,8 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(client, form):
     answer = client.post(form(), {"form.email": "", "form.seats": "many", "page": "x" * 24})
     shown = text(answer)
     assert answer.status_code == 422 and "Fill this in." in shown and 'value="many"' in shown and "Get a &lt;quote&gt;" in shown
+    answer = client.post(form(), {"form.email": "a@b.example", "form.seats": "1e9999999"})
+    assert answer.status_code == 422 and "too large" in text(answer), "which not even its absolute value could be told of"
     assert not Run.objects.exists()
 
 

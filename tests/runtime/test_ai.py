@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from runtime.ai import builtin, minilm, providers
+from runtime.ai.anthropic import _all_input
 from runtime.ai.answers import BadAnswer, check_schema, read_answer
 from runtime.ai.prices import price
 from runtime.definition import check
@@ -128,6 +129,21 @@ def test_the_connections_model_is_used_where_the_step_names_none(ai):
 def test_a_cost_that_is_told_is_the_cost(ai):
     ai.control(cost=0.00123)
     assert asked(ai).cost == Decimal("0.00123")
+
+
+@pytest.mark.parametrize(
+    ("told", "cost"), [("1e-9999999", 0), ("0e-9999999", 0), ("1e9999999", None), (1e-9, 0), (20_000, None), ("NaN", None), (-1, None), ("1.123456789", "1.12345679")]
+)
+def test_a_cost_that_could_not_be_stored_is_rounded_or_unknown(ai, told, cost):
+    """Else the call has happened, and its run can keep nothing of it."""
+    ai.control(cost=told)
+    found = asked(ai).cost
+    assert found == (None if cost is None else Decimal(cost)) and (found is None or found.as_tuple().exponent == -8)
+
+
+def test_counts_of_tokens_that_could_not_be_stored_are_unknown(ai):
+    assert _all_input({"input_tokens": 2**31 - 1, "cache_read_input_tokens": 2**31 - 1}) is None
+    assert _all_input({"input_tokens": 5, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 2**40}) == 7
 
 
 def test_an_unknown_cost_is_unknown_and_not_nothing(ai, kind):
