@@ -119,7 +119,8 @@ def _double(text: str, match: re.Match[str]) -> float:
 def _integer(text: str, match: re.Match[str]) -> Token:
     digits = match["integer"].rstrip("uU")
     # Longer ones are out of range anyway; int() would take its time, and refuses more than 4,300 digits by itself.
-    value = int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits.lstrip("0xX")) <= 20 else 2**70
+    telling = digits.lstrip("0xX")
+    value = int(telling or "0", 16 if digits[:2] in ("0x", "0X") else 10) if len(telling) <= 20 else 2**70
     if match["unsigned"]:
         if value > limits.UINT_MAX:
             raise SyntaxProblem(f"`{digits[:40]}` is too large for a number.", match.start() + 1, text)

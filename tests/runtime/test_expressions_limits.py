@@ -331,3 +331,10 @@ def test_looking_from_the_end_finds_what_pythons_own_search_finds(part):
         assert compile("t.lastIndexOf(p)").evaluate({"t": text, "p": part}) == text.rfind(part)
         for last in range(0, len(text) + 1, 3):
             assert found.evaluate({"t": text, "p": part, "n": last}) == text.rfind(part, 0, last + len(part))
+
+
+@pytest.mark.parametrize(("source", "value"), [("0" * 5_000, 0), ("0" * 5_000 + "7u", 7), ("0x" + "0" * 5_000 + "ff", 255), ("-" + "0" * 5_000 + "8", -8)])
+def test_as_many_zeros_as_somebody_likes_stand_before_a_number(source, value):
+    """Python refuses to read more than 4,300 digits by an error of its own, with which no page opened."""
+    assert compile(source).evaluate({}) == value
+    assert compile_template("{{ " + source + " }}").render({}) == value
