@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from django.test import Client
 
 from builder.postgres import EmbeddedPostgres
+from runtime.models import Trigger
 from tests.runtime.engine import eventually
 from tests.servers.pgproxy import NAME
 from tests.servers.pooler import TransactionPooler
@@ -74,13 +76,15 @@ def test_behind_a_pooler_that_gives_each_transaction_another_session_everything_
     database = connection.settings_dict
     settings.HOLDFAST_LISTEN_URL = postgres.url(database["NAME"])
     folder = Path(tempfile.mkdtemp(prefix="hfp-", dir="/tmp"))  # a socket's address holds a hundred bytes
-    version = engine.publish(STEPS)
+    version = engine.publish(STEPS, triggers=[{"id": "hook", "type": "webhook", "config": {}}])
+    address = f"/hooks/{Trigger.objects.get().token}/"
     with pooler(postgres, folder):
         workers = [engine.worker(sockets=str(folder), listen_url=settings.HOLDFAST_LISTEN_URL) for _ in range(2)]
         connection.close()
         direct, database["HOST"] = database["HOST"], str(folder)
         try:
-            runs = [engine.start(version) for _ in range(12)]
+            runs = [engine.start(version) for _ in range(9)]
+            runs += [Client().post(address, {}, content_type="application/json").json()["run"] for _ in range(3)]
             engine.drive(clock, runs, lambda: all(engine.state(run) != "open" for run in runs))
             for run in runs:
                 engine.ends(run)
