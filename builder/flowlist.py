@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -90,15 +90,21 @@ class Page:
     older: str = ""
     chosen: str = ""
     search: str = ""
+    folder: str = ""
+    folders: Mapping[str, int] = field(default_factory=dict)
     filters: list[dict[str, Any]] = field(default_factory=list)
 
 
-def page_of(user: Any, *, state: str = "", search: str = "", before: str = "") -> Page:
+def page_of(user: Any, *, state: str = "", search: str = "", folder: str = "", before: str = "") -> Page:
     """One page. `before` is the key of the last row of the page before it: time and id."""
     mine = workflows_for(user)
+    folders = folders_of(mine)
+    folder = folder if folder in folders else ""
+    if folder:
+        mine = mine.filter(folder=folder)
     found = _in_state(mine, state)
     if search:
-        found = found.filter(name__icontains=search)
+        found = found.filter(Q(name__icontains=search) | Q(folder__icontains=search))
     found = found.annotate(edited=Coalesce("draft__updated_at", "created_at")).order_by(F("edited").desc(), "-id")
     if key := _key(before):
         found = found.filter(Q(edited__lt=key[0]) | Q(edited=key[0], id__lt=key[1]))
@@ -108,7 +114,13 @@ def page_of(user: Any, *, state: str = "", search: str = "", before: str = "") -
     rows = [_row(flow, figures.get(flow.pk, Figures()), triggers.get(flow.pk, [])) for flow in flows]
     older = f"{rows[-1].edited_at.isoformat()}~{flows[-1].pk}" if more else ""
     counts = {name: _in_state(mine, name).count() for name in ("", "live", "paused", "draft")}
-    return Page(rows, counts, older=older, chosen=state, search=search)
+    return Page(rows, counts, older=older, chosen=state, search=search, folder=folder, folders=folders)
+
+
+def folders_of(flows: QuerySet[Workflow]) -> dict[str, int]:
+    """Name -> how many flows are in it, by name."""
+    counted = flows.exclude(folder="").order_by("folder").values_list("folder").annotate(Count("pk"))
+    return dict(counted)
 
 
 def figures_of(flows: list[Workflow]) -> dict[int, Figures]:

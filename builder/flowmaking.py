@@ -17,6 +17,7 @@ from .circles import circles
 from .editing import EditError
 
 LONGEST_NAME = 200
+LONGEST_FOLDER = 80
 
 
 @transaction.atomic
@@ -34,7 +35,9 @@ def make_flow(team: Team, name: str, *, user: Any, definition: dict[str, Any] | 
 
 def duplicate_flow(workflow: Workflow, *, user: Any) -> Workflow:
     definition = deepcopy(drafts.load(workflow).definition)
-    return make_flow(workflow.team, f"{workflow.name} (copy)", user=user, definition=definition)
+    made = make_flow(workflow.team, f"{workflow.name} (copy)", user=user, definition=definition)
+    put_into_folder(made, workflow.folder, user=user)
+    return made
 
 
 @transaction.atomic
@@ -64,6 +67,19 @@ def keep_runs(workflow: Workflow, days: int | None, *, user: Any) -> bool:
     workflow.retention_days = days
     workflow.save(update_fields=["retention_days"])
     record("keep_runs", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id, detail=detail)
+    return True
+
+
+@transaction.atomic
+def put_into_folder(workflow: Workflow, folder: str, *, user: Any) -> bool:
+    """An empty name takes it out. Whether anything changed."""
+    folder = " ".join(folder.split())[:LONGEST_FOLDER]
+    before = Workflow.objects.select_for_update().get(pk=workflow.pk).folder
+    if before == folder:
+        return False
+    Workflow.objects.filter(pk=workflow.pk).update(folder=folder)
+    detail = {"folder": folder, "before": before}
+    record("folder_flow", f"workflow:{workflow.pk}", actor=user, team_id=workflow.team_id, detail=detail)
     return True
 
 

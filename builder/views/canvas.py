@@ -29,7 +29,7 @@ from ..panel import Panel, panel_for
 from ..picker import picks, suggested_after, suggested_instead
 from ..renaming import rename_preview
 from .alerts import told_context
-from .keeping import kept_context
+from .keeping import folder_context, kept_context
 
 TABS = ("setup", "safety", "test")
 
@@ -143,6 +143,7 @@ def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
         "readonly": not may_edit,
         "may_edit": may_edit,
         "may_run": can(request.user, Role.OPERATOR, board.workflow.team),
+        **folder_context(request, board.workflow),
         **kept_context(request, board.workflow),
         **told_context(board.workflow),
         "section": "flows",

@@ -32,12 +32,14 @@ def flows(request: HttpRequest) -> HttpResponse:
     state = request.GET.get("state", "")
     state = state if state in dict(FILTERS) else ""
     search = request.GET.get("q", "").strip()[:200].replace("\x00", "")
-    found = page_of(request.user, state=state, search=search, before=request.GET.get("before", "")[:80])
+    folder = request.GET.get("folder", "")[:80]
+    found = page_of(request.user, state=state, search=search, folder=folder, before=request.GET.get("before", "")[:80])
     context = {
         "page": found,
         "filters": _filters(found),
         "older": _address(found, before=found.older) if found.older else "",
         "first": _address(found) if request.GET.get("before") else "",
+        "folders": _folders(found),
         "examples": examples(),
         "first_examples": examples()[:ON_THE_LIST],
         "teams": teams_for(request.user, Role.BUILDER),
@@ -155,9 +157,19 @@ def _filters(found: Page) -> list[dict[str, Any]]:
     ]
 
 
+def _folders(found: Page) -> list[dict[str, Any]]:
+    if not found.folders:
+        return []
+    every = {"label": "All folders", "url": _address(found, folder=""), "on": not found.folder}
+    return [every] + [
+        {"label": name, "url": _address(found, folder=name), "on": name == found.folder, "count": count}
+        for name, count in found.folders.items()
+    ]
+
+
 def _address(found: Page, **changed: str) -> str:
     query = QueryDict(mutable=True)
-    for name, value in ({"state": found.chosen, "q": found.search} | changed).items():
+    for name, value in ({"state": found.chosen, "q": found.search, "folder": found.folder} | changed).items():
         if value:
             query[name] = value
     return f"{reverse('flows')}?{query.urlencode()}"

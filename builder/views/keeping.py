@@ -1,4 +1,5 @@
-"""How long a flow's finished runs are kept: a setting of the flow, in the panel beside the canvas."""
+"""Settings of a flow that belong to it and not to its draft, in the panel beside the canvas: the folder that it is in, and how long
+its finished runs are kept. They hold at once, for all versions."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_POST
 
+from runtime.jsonvalues import storable_text
 from runtime.models import Role, Workflow
 
-from ..access import can, get_workflow
-from ..flowmaking import keep_runs
+from ..access import can, get_workflow, workflows_for
+from ..flowlist import folders_of
+from ..flowmaking import keep_runs, put_into_folder
 
 LONGEST_DAYS = 36_500
 
@@ -30,6 +34,21 @@ def retention(request: HttpRequest, pk: int) -> HttpResponse:
     return _shown(request, workflow, kept_saved=True)
 
 
+@require_POST
+def folder(request: HttpRequest, pk: int) -> HttpResponse:
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    put_into_folder(workflow, storable_text(request.POST.get("folder", "")), user=request.user)
+    workflow.refresh_from_db()
+    context = {"workflow": workflow, "may_edit": True, **folder_context(request, workflow), "folder_saved": True}
+    return render(request, "canvas/folder.html", context)
+
+
+def folder_context(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
+    """What `canvas/folder.html` shows of a flow: the folders that its team has."""
+    team = workflows_for(request.user).filter(team=workflow.team_id)
+    return {"folders": SimpleLazyObject(lambda: list(folders_of(team)))}  # only the flow's own settings show them
+
+
 def kept_context(request: HttpRequest, workflow: Workflow) -> dict[str, Any]:
     """What `canvas/kept.html` shows of a flow."""
     days, usual = workflow.retention_days, settings.HOLDFAST_RETENTION_DAYS
@@ -44,4 +63,7 @@ def _shown(request: HttpRequest, workflow: Workflow, **more: Any) -> HttpRespons
     return render(request, "canvas/kept.html", {"workflow": workflow, **kept_context(request, workflow), **more})
 
 
-urlpatterns = [path("flows/<int:pk>/retention/", retention, name="flow_retention")]
+urlpatterns = [
+    path("flows/<int:pk>/retention/", retention, name="flow_retention"),
+    path("flows/<int:pk>/folder/", folder, name="flow_folder"),
+]

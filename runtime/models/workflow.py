@@ -20,6 +20,8 @@ class Workflow(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
     retention_days = models.PositiveIntegerField("days that finished runs are kept", null=True, blank=True)
     """Null: as HOLDFAST_RETENTION_DAYS says. 0: for ever."""
+    folder = models.CharField(max_length=80, blank=True, default="", db_default="")
+    """Where the list of flows shows it; there when a flow names it. Empty: in none."""
 
     class Meta:
         db_table = "workflow"

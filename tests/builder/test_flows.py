@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from builder import drafts, examples, flowlist
 from builder.flowmaking import make_flow
-from runtime.models import AuditEntry, Dispatch, Role, Run, Team, Trigger, Workflow
+from runtime.models import AuditEntry, Dispatch, Membership, Role, Run, Team, Trigger, Workflow
 from runtime.publish import publish
 from runtime.starts import start
 from runtime.steps import step_types
@@ -20,6 +20,8 @@ from tests.builder.test_editing import LEAD
 
 pytestmark = pytest.mark.django_db
 SMALL = {"format": 1, "name": "Small", "triggers": [{"id": "hand", "type": "manual"}], "steps": [{"id": "wait", "type": "delay", "config": {"for": "1h"}}]}
+
+WHOLE = {"hx-request": "false"}
 
 
 @pytest.fixture
@@ -168,6 +170,28 @@ def test_a_step_whose_settings_are_anything_can_still_be_opened(team, builder, v
         for page in (f"?step={opened}", f"panel/?step={opened}&tab=test", "publish/"):
             assert builder.get(address + page).status_code == 200, (place, page)
         assert builder.post(f"{address}test/step/", {"step": opened}).status_code == 200, (place, opened)
+
+
+def test_flows_are_put_into_folders_and_the_list_is_narrowed_to_one(team, builder):
+    sales, other, loose = (make_flow(team, name, user=None) for name in ("Leads", "Invoices", "Loose"))
+    there = Team.objects.create(name="Elsewhere")
+    make_flow(there, "Hidden", user=None)
+    Workflow.objects.filter(name="Hidden").update(folder="Secret")
+    assert "All folders" not in builder.get("/", headers=WHOLE).content.decode()
+    saved = builder.post(reverse("flow_folder", args=[sales.pk]), {"folder": "  Big   deals "}).content.decode()
+    assert "Saved." in saved and 'value="Big deals"' in saved
+    builder.post(reverse("flow_folder", args=[other.pk]), {"folder": "Money"})
+    text = builder.get("/", headers=WHOLE).content.decode()
+    assert "All folders" in text and "Big deals · Edited" in text and "Secret" not in text
+    text = builder.get("/", {"folder": "Big deals"}, headers=WHOLE).content.decode()
+    assert "Leads" in text and "Invoices" not in text and 'name="folder" value="Big deals"' in text
+    assert "Invoices" in builder.get("/", {"q": "mone"}).content.decode(), "the search knows folders"
+    assert "Loose" in builder.get("/", {"folder": "gone"}).content.decode()
+    builder.post(reverse("flow_duplicate", args=[sales.pk]))
+    assert Workflow.objects.get(name="Leads (copy)").folder == "Big deals"
+    assert [(one.detail["before"], one.detail["folder"]) for one in AuditEntry.objects.filter(action="folder_flow", subject=f"workflow:{sales.pk}")] == [("", "Big deals")]
+    Membership.objects.update(role=Role.VIEWER)
+    assert builder.post(reverse("flow_folder", args=[loose.pk]), {"folder": "Mine"}).status_code in (403, 404)
 
 
 def test_a_copy_is_a_draft_of_its_own(team, builder):
