@@ -11,6 +11,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 
 from builder.replies import error
+from builder.uploads import room_for
 from runtime.jsonvalues import DEEPEST, MIB, BadJson, check_json, loads_strict
 
 MOST_FIELDS = 1000
@@ -27,8 +28,9 @@ class BodyRefused(Exception):
 
 
 class OneLimit:
-    """Middleware: no page or operation takes a body that announces more than forms may hold. Django counts fields alone, so that
-    anybody could have it parse and keep files up to what the server takes, also where no file is asked for."""
+    """Middleware: no page or operation takes a body that announces more than forms may hold, but for the page of a form that asks
+    for files. Django counts fields alone, so that anybody could have it parse and keep files up to what the server takes, also
+    where no file is asked for."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -39,7 +41,7 @@ class OneLimit:
             announced = int(request.META.get("CONTENT_LENGTH") or 0)
         except ValueError:  # Django then reads nothing
             announced = 0
-        if announced <= most:
+        if announced <= most or announced <= most + room_for(request.path_info):
             return self.get_response(request)
         message = f"The body is larger than {most:,} bytes."
         if request.path_info.startswith("/api/"):

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from runtime.steps.fields import Widget, Words
 
-TEMPLATES = {"text", "long_text", "json", "pairs", "values", "addresses", "duration"}
+TEMPLATES = {"text", "long_text", "json", "pairs", "values", "addresses", "attachments", "duration"}
 """Kinds whose strings, at any depth, may hold `{{ }}`."""
 EXPRESSIONS = {"expression", "expressions"}
 """Kinds whose strings are expressions from end to end."""

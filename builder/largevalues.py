@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 
 from runtime.models import Blob, Run, StepFile, StepResult
+from runtime.starts import FIELD
 
 SHOWN = 16_384
 """Characters of one part on a page."""
@@ -63,7 +64,8 @@ def large_output(run: Run, path: str, take: int) -> LargeOutput:
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file that the step at `path` gave, `size` bytes. `name` and `type` are what the other system called it."""
+    """A file that the step at `path` gave, or that the run was started with, `size` bytes. `name` and `type` are what who sent it
+    called it."""
 
     run_id: int
     path: str
@@ -95,7 +97,23 @@ def given_file(run: Run, path: str, take: int) -> GivenFile | None:
     size = StepFile.objects.filter(**place).values_list(Length("content"), flat=True).first()
     if size is None:
         return None
-    output = StepResult.objects.filter(**place).values_list("output", flat=True).first()
-    about = output.get("body") if isinstance(output, dict) else None
-    about = about if isinstance(about, dict) else {}
+    about = _told(run, place)
     return GivenFile(run.pk, place["path"], take, str(about.get("filename") or "file"), str(about.get("type") or ""), size)
+
+
+def files_it_began_with(run: Run) -> list[GivenFile]:
+    body = run.input.get("body") if isinstance(run.input, dict) else None
+    names = [name for name, value in body.items() if isinstance(value, dict) and "file" in value] if isinstance(body, dict) else []
+    return [found for name in names if (found := given_file(run, FIELD + name, 1))]
+
+
+def _told(run: Run, place: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a file: by the run's input, or by the output of its step."""
+    if place["path"].startswith(FIELD):
+        holder, name = run.input, place["path"].removeprefix(FIELD)
+        body = holder.get("body") if isinstance(holder, dict) else None
+        about = body.get(name) if isinstance(body, dict) else None
+    else:
+        output = StepResult.objects.filter(**place).values_list("output", flat=True).first()
+        about = output.get("body") if isinstance(output, dict) else None
+    return about if isinstance(about, dict) else {}

@@ -26,8 +26,9 @@ KINDS = {
     "text": "text, may hold {{ }}", "long_text": "text, may hold {{ }}", "string": "text", "prose": "text",
     "integer": "whole number", "number": "number", "boolean": "yes or no", "choice": "choice", "duration": "duration, such as 2h",
     "expression": "expression", "json": "any value, may hold {{ }}", "values": "values, may hold {{ }}", "pairs": "names and values",
-    "addresses": "list, may hold {{ }}", "strings": "list", "connection": "connection", "schema": "fields of the result",
-    "labels": "labels", "examples": "inputs and answers", "form_fields": "form fields", "flow": "flow", "zone": "time zone", "expressions": "expressions",
+    "addresses": "list, may hold {{ }}", "attachments": "list, may hold {{ }}", "strings": "list", "connection": "connection", "schema": "fields of the result",
+    "labels": "labels", "examples": "inputs and answers", "form_fields": "form fields", "page_fields": "form fields", "flow": "flow", "zone": "time zone",
+    "calendar": "country, or a part of it: DE, DE-BY", "expressions": "expressions",
 }  # fmt: skip
 
 

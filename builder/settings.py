@@ -94,7 +94,7 @@ ROOT_URLCONF = "builder.urls"
 WSGI_APPLICATION = "builder.wsgi.application"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = LOGOUT_REDIRECT_URL = f"{HOLDFAST_PREFIX}/"
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024  # of a whole body, files and all (builder.bodies.OneLimit)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024  # of a whole body, files and all, but where a form asks for them (builder.bodies.OneLimit)
 
 INSTALLED_APPS = [
     "builder",

@@ -9,7 +9,8 @@ from typing import Any
 from runtime.definition import find
 from runtime.models import Workflow
 from runtime.publish import snapshot
-from runtime.starts import Started, start
+from runtime.starts import Started, start_with_files
+from runtime.steps.base import File
 
 from .dryrun import rendered_config
 from .editing.places import label_of
@@ -27,11 +28,12 @@ def start_test(
     user: Any,
     pins: Mapping[str, Any] = MappingProxyType({}),
     key: str | None = None,
+    files: Mapping[str, File] = MappingProxyType({}),
 ) -> Started:
     """A run of exactly this draft, but for pinned steps; with the key of an earlier one, that one. Raises DefinitionError when it
     has problems that block."""
     version = snapshot(workflow, with_pins(definition, pins), user=user)
-    return start(version, trigger_key=trigger_key, input=input, user=user, test=True, idempotency_key=key)
+    return start_with_files(version, files, trigger_key=trigger_key, input=input, user=user, test=True, idempotency_key=key)
 
 
 def start_step_test(

@@ -22,7 +22,7 @@ from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
 from .paths import scope_of
 from .people import asks_own
-from .starts import start
+from .starts import copy_files, start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
 # The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
@@ -363,6 +363,8 @@ def rerun(
         version or run.version, trigger_key=run.trigger_key, input=run.input if input is None else input, user=user,
         test=run.test, rerun_of=run,
     )
+    if started.created:
+        copy_files(run.pk, started.run_id)
     Act.objects.filter(pk=key[:64]).update(result=started.run_id)
     detail = {"edited": True} if input is not None and input != run.input else {}
     if found is not None and not started.dropped:

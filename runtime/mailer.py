@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import smtplib
 import ssl
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -28,6 +30,9 @@ AFTER = {
 
 
 RULES = {"one": "one of you has to approve.", "all": "everybody has to approve.", "count": "several have to approve.", "ordered": "others come after you."}
+
+
+TYPE = re.compile(r"([a-z0-9.+-]{1,60})/([a-z0-9.+-]{1,80})")
 
 
 class Rejected(Exception):
@@ -88,8 +93,8 @@ def render(letter: Letter) -> Rendered:
     return Rendered(str(payload["subject"]), text, html, link)
 
 
-def compose(letter: Letter) -> EmailMessage:
-    """The message with its headers. ValueError where one of them would break the message."""
+def compose(letter: Letter, files: Mapping[str, bytes] = MappingProxyType({})) -> EmailMessage:
+    """The message with its headers; `files` are its attachments by their keys. ValueError where a header would break the message."""
     rendered, payload = render(letter), letter.payload
     message = EmailMessage(policy=SMTP)
     message["From"] = settings.HOLDFAST_MAIL_FROM
@@ -103,7 +108,16 @@ def compose(letter: Letter) -> EmailMessage:
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(rendered.text)
     message.add_alternative(rendered.html, subtype="html")
+    for one in payload.get("attachments") or ():
+        main, sub = _media_type(one["type"])
+        message.add_attachment(files[one["file"]], maintype=main, subtype=sub, filename=one["filename"])
     return message
+
+
+def _media_type(told: str) -> tuple[str, str]:
+    """As somebody else told it; what a reader of mails would take apart, or what is no type, is only bytes."""
+    main, sub = found.groups() if (found := TYPE.fullmatch(told.lower())) else ("application", "octet-stream")
+    return ("application", "octet-stream") if main in ("message", "multipart") else (main, sub)
 
 
 class MailServer:

@@ -66,6 +66,7 @@ left join lateral (
 left join recipient r on r.approval_id = w.id and r.address = o.recipient
 where o.id = %s
 """
+FILES = "select key, content from step_file where run_id = %s and key = any(%s)"
 SENT = """
 -- The mail server took it.
 update outbox set state = 'sent', sent_at = holdfast_now(), token = null, error = ''
@@ -172,7 +173,7 @@ async def _send_one(
         if letter.kind == notices.KIND:
             await notices.post(letter)
         else:
-            message = compose(letter)
+            message = compose(letter, await _attached(conn, letter))
             if server is not None:
                 await asyncio.to_thread(server.send, message, letter.recipient)
     except Deferred as later:
@@ -192,6 +193,17 @@ async def _letter(conn: psycopg.AsyncConnection[Any], pk: int) -> Letter:
     if letter is None:
         raise LookupError("The message is gone.")
     return letter
+
+
+async def _attached(conn: psycopg.AsyncConnection[Any], letter: Letter) -> dict[str, bytes]:
+    """The files that a mail is sent with, by their keys."""
+    asked = {one["file"]: one["filename"] for one in letter.payload.get("attachments") or ()}
+    if not asked:
+        return {}
+    found = dict(await (await conn.execute(FILES, [letter.run_id, list(asked)])).fetchall())
+    if gone := asked.keys() - found.keys():
+        raise LookupError(f"The attachment “{asked[gone.pop()]}” is there no longer.")
+    return {key: bytes(content) for key, content in found.items()}
 
 
 async def _put_off(conn: psycopg.AsyncConnection[Any], pk: int, token: int, attempts: int, why: str) -> None:

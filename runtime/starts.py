@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from django.db import connection, transaction
 
 from . import slots
 from .doorbell import ring_after_commit
-from .models import Run, Version
+from .models import Run, StepFile, Version
+from .steps.base import File
 
 # As `sql/starts.sql` tells: (id, whether it is new, the earlier one's hash, why dropped) of a run.
 INSERT_RUN = """
@@ -27,6 +28,14 @@ select made, why from unnest(%(keys)s::text[], %(inputs)s::text[]) as item(key, 
     %(workflow)s, %(version)s, %(trigger)s, key, '', input, %(test)s, %(user)s, %(rerun_of)s, %(depth)s, %(priority)s,
     %(slot_of)s, %(slot_key)s, %(drops)s, %(yields)s, %(max_age)s, %(note)s
 ) where fresh
+"""
+
+
+FIELD = "trigger:"
+"""Before the name of a field, in the place of a step's path: files that a run was started with."""
+COPY_FILES = """
+insert into step_file (run_id, path, take, key, content)
+select %(new)s, path, take, key, content from step_file where run_id = %(old)s and starts_with(path, %(field)s)
 """
 
 
@@ -78,6 +87,26 @@ def told(run_id: int, fresh: bool, kept: str | None, why: str | None, key: str |
     elif kept != input_hash:
         raise IdempotencyConflict(f"The idempotency key {key!r} was used with another input.")
     return Started(run_id, fresh, why or "")
+
+
+def start_with_files(version: Version | Live, files: Mapping[str, File], **how: Any) -> Started:
+    """`start`, with files by the name of the field that they were sent in: a worker sees all of it or nothing."""
+    if not files:
+        return start(version, **how)
+    with transaction.atomic():
+        started = start(version, **how)
+        if started.created and not started.dropped:
+            StepFile.objects.bulk_create(
+                StepFile(run_id=started.run_id, path=FIELD + name, take=1, key=file.key, content=file.content)
+                for name, file in files.items()
+            )
+    return started
+
+
+def copy_files(old: int, new: int) -> None:
+    """The files that a run was started with, for another one with the same input."""
+    with connection.cursor() as cursor:
+        cursor.execute(COPY_FILES, {"old": old, "new": new, "field": FIELD})
 
 
 def start_many(version: Version, items: Sequence[tuple[dict[str, Any], str | None]], *, trigger_key: str) -> list[int]:

@@ -148,7 +148,7 @@ class StepContext:
             await self._execution.commit()  # it may still be on its way
             rows = await self._execution.services.query(FILE, [self.run_id, key])
         if not rows:
-            raise StepError("The file is not there: only files of an earlier step of the same run can be sent.")
+            raise StepError("The file is not there: only files of an earlier step of the same run, or of its form, can be sent.")
         return bytes(rows[0][0])
 
     async def people(self, name: str) -> list[Person]:

@@ -3,9 +3,12 @@ required fields first and the others under "More options"."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from runtime.triggers.manual import fields_of
 
 from ..fields import ConfigField
 
@@ -89,10 +92,13 @@ PAGES: dict[str, dict[str, Said]] = {
 }
 """What leads from page to page, in the words of each way."""
 
+BLANKS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": True, "array": []}
+
 LAYOUTS: dict[str, Layout] = {
     "ai": Layout(
         first=("task", "prompt", "schema", "labels", "connection"),
         when={"schema": _task("extract"), "labels": _task("classify")},
+        said=lambda config: _examples(config),
     ),
     "http": Layout(
         first=("connection", "method", "url", "json"),
@@ -110,7 +116,7 @@ LAYOUTS: dict[str, Layout] = {
         beside={"method": "narrow", "url": "wide"},
         titles={"json": "Body"},
     ),
-    "email": Layout(first=("to", "subject", "body")),
+    "email": Layout(first=("to", "subject", "body", "attachments")),
     "delay": Layout(
         first=("for", "until", "at", "days", "business_days", "then_at", "zone", "calendar"),
         either=Either(
@@ -161,7 +167,7 @@ LAYOUTS: dict[str, Layout] = {
     "schedule": Layout(
         first=("cron", "zone", "overlap"), when={"most": lambda config: config.get("missed") == "all" or config.get("overlap") == "queue"}
     ),
-    "form": Layout(first=("title", "intro", "fields", "thanks", "access")),
+    "form": Layout(first=("title", "intro", "fields", "thanks", "access"), when={"largest_mib": lambda config: _takes_files(config)}),
     "manual": Layout(first=("fields",)),
     "api": Layout(first=("sample",)),
 }
@@ -174,12 +180,36 @@ def layout_of(type_: str, specs: list[tuple[str, ConfigField]]) -> Layout:
     return Layout(first=required or tuple(name for name, _ in specs[:6]))
 
 
+def _examples(config: Config) -> Mapping[str, Said]:
+    """What the answer of an example is written as depends on the task."""
+    match config.get("task", "extract"):
+        case "extract":
+            answer = json.dumps({name: BLANKS.get(kind, "…") for name, kind in _properties(config) or [("field", "")]}, ensure_ascii=False)
+            return {"examples": Said("Examples", "Inputs, each with the answer that you want, as JSON with the fields above.", answer)}
+        case "classify":
+            labels = config.get("labels")
+            first = next(iter(labels), "") if isinstance(labels, Mapping) else ""
+            return {"examples": Said("Examples", "Inputs, each with its label.", str(first))}
+    return {}
+
+
+def _properties(config: Config) -> list[tuple[str, str]]:
+    schema = config.get("schema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    properties = properties if isinstance(properties, Mapping) else {}
+    return [(str(name), str(one.get("type")) if isinstance(one, Mapping) else "") for name, one in properties.items()]
+
+
 def _paged(config: Config) -> bool:
     return config.get("pages", "none") != "none"
 
 
 def _by_days(config: Config) -> bool:
     return config.get("business_days") is not None or config.get("days") == "workdays"
+
+
+def _takes_files(config: Config) -> bool:
+    return any(one.get("type") == "file" for one in fields_of(config))
 
 
 def _is_signed(config: Config) -> bool:

@@ -20,13 +20,14 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from builder.teams import who_asks
+from builder.uploads import answers, files_of, largest, open_form
 from builder.views.approvals import CsrfWithoutOrigin, private
 from runtime.clock import business_now
 from runtime.limits import admitted, caller
 from runtime.models import Trigger
-from runtime.starts import start
+from runtime.starts import start_with_files
 from runtime.triggers.form import FormConfig
-from runtime.triggers.manual import fields_of, read_form
+from runtime.triggers.manual import fields_of
 
 TRAP = "website"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,64}")
@@ -58,18 +59,17 @@ def form_page(request: HttpRequest, token: str) -> HttpResponse:
 def _send(request: HttpRequest, trigger: Trigger) -> HttpResponse:
     if _too_many(request, trigger):
         return _told(request, "Too many answers just now", "Nothing was sent. Go back, wait a minute, and send it again.", 429, trigger)
-    fields = fields_of(trigger.config)
-    body, wrong = read_form(fields, {field["id"]: request.POST.get(f"form.{field['id']}", "") for field in fields})
+    sent = answers(request, trigger.config, prefix="form.")
     page = request.POST.get("page", "")
     if not _PAGE.fullmatch(page):
         page = secrets.token_urlsafe(18)
-    if wrong:
-        return _show(request, trigger, wrong, page)
+    if sent.wrong:
+        return _show(request, trigger, sent.wrong, page)
     if not request.POST.get(TRAP):
         user = request.user if request.user.is_authenticated else None
-        given = {"body": body, "by": (user.email or user.get_username()) if user else "", "at": business_now().isoformat()}
+        given = {"body": sent.body, "by": (user.email or user.get_username()) if user else "", "at": business_now().isoformat()}
         live, key = trigger.workflow.live_version, f"form:{page}"
-        if start(live, trigger_key=trigger.key, input=given, idempotency_key=key, user=user).dropped:
+        if start_with_files(live, sent.files, trigger_key=trigger.key, input=given, idempotency_key=key, user=user).dropped:
             words = "Your answer was not taken. Go back, wait a while, and send it again."
             return _told(request, "Too much is going on just now", words, 409, trigger)
     return redirect(f"{request.path}?sent=1")
@@ -82,17 +82,22 @@ def _too_many(request: HttpRequest, trigger: Trigger) -> bool:
 
 
 def _show(request: HttpRequest, trigger: Trigger, wrong: dict[str, str], page: str) -> HttpResponse:
+    declared = fields_of(trigger.config)
     fields = [
         {
             **field,
             "label": field.get("label") or field["id"],
-            "input": {"date": "date"}.get(field.get("type", "text"), "text"),
+            "input": {"date": "date", "file": "file"}.get(field.get("type", "text"), "text"),
             "value": request.POST.get(f"form.{field['id']}", ""),
             "wrong": wrong.get(field["id"], ""),
+            "again": f"form.{field['id']}" in request.FILES,
         }
-        for field in fields_of(trigger.config)
+        for field in declared
     ]
-    context = {**_heading(trigger), "fields": fields, "wrong": wrong, "page": page, "trap": TRAP, "action": request.path}
+    context = {
+        **_heading(trigger), "fields": fields, "wrong": wrong, "page": page, "trap": TRAP, "action": request.path,
+        "takes_files": bool(files_of(declared)), "largest": largest(trigger.config),
+    }  # fmt: skip
     return render(request, "forms/form.html", context, status=422 if wrong else 200)
 
 
@@ -109,8 +114,7 @@ def _heading(trigger: Trigger) -> dict[str, Any]:
 def _find(token: str) -> Trigger | None:
     if not _TOKEN.fullmatch(token):
         return None
-    found = Trigger.objects.select_related("workflow__live_version", "workflow__team").filter(token=token, type="form", enabled=True)
-    return found.filter(workflow__deleted_at=None, workflow__live_version__isnull=False).first()
+    return open_form(token)
 
 
 urlpatterns = [path("forms/<str:token>/", form_page, name="form_page")]

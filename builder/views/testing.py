@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -22,10 +22,11 @@ from runtime.definition import DefinitionError
 from runtime.expressions import ExpressionError
 from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Role, Run, StepResult, Workflow
-from runtime.starts import start
+from runtime.starts import start_with_files
 from runtime.states import UNFINISHED
+from runtime.steps.base import File
 from runtime.triggers import trigger_kinds
-from runtime.triggers.manual import fields_of, read_form
+from runtime.triggers.manual import fields_of
 
 from ..access import get_workflow
 from ..board import Board, problems_of
@@ -39,6 +40,7 @@ from ..samples import pins_of, runs_to_choose_from
 from ..testruns import start_step_test, start_test
 from ..testshape import up_to
 from ..testwatch import watched
+from ..uploads import answers, files_of
 
 BY_HAND = "manual"
 _ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
@@ -87,13 +89,11 @@ def test_run(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return _ask(request, board, asked, test=True)
     try:
-        key, input_, wrong = _input(request, asked)
-        if wrong:
-            return _ask(request, board, asked, test=True, wrong=wrong, status=422)
-        pins = pins_of(board.workflow)
-        started = start_test(
-            board.workflow, asked.definition, trigger_key=key, input=input_, user=request.user, pins=pins, key=_once(request)
-        )
+        given = _input(request, asked)
+        if given.wrong:
+            return _ask(request, board, asked, test=True, wrong=given.wrong, status=422)
+        how = {"trigger_key": given.trigger, "input": given.input, "files": given.files, "user": request.user, "key": _once(request)}
+        started = start_test(board.workflow, asked.definition, pins=pins_of(board.workflow), **how)
     except (BadJson, DefinitionError) as problem:
         return _ask(request, board, asked, test=True, message=str(problem), status=422)
     return render(request, "canvas/test_bar.html", {**watched(board.workflow, started.run_id), "oob": True})
@@ -125,12 +125,12 @@ def run_now(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST" or live is None or board.workflow.paused:
         return _ask(request, board, asked, test=False)
     try:
-        key, input_, wrong = _input(request, asked)
-        if wrong:
-            return _ask(request, board, asked, test=False, wrong=wrong, status=422)
+        given = _input(request, asked)
+        if given.wrong:
+            return _ask(request, board, asked, test=False, wrong=given.wrong, status=422)
     except BadJson as problem:
         return _ask(request, board, asked, test=False, message=str(problem), status=422)
-    started = start(live, trigger_key=key, input=input_, user=request.user, idempotency_key=_once(request))
+    started = start_with_files(live, given.files, trigger_key=given.trigger, input=given.input, user=request.user, idempotency_key=_once(request))
     return HttpResponseClientRedirect(reverse("run", args=[started.run_id]))
 
 
@@ -164,23 +164,33 @@ class _Asked:
         return next((by_id[key] for key in wanted if key in by_id), self.triggers[0] if self.triggers else None)
 
 
-def _input(request: HttpRequest, asked: _Asked) -> tuple[str, dict[str, Any], dict[str, str]]:
-    """(trigger key, the run's input, what is wrong by field). Raises BadJson."""
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What to start with; `wrong` says of fields what is wrong with them."""
+
+    trigger: str
+    input: dict[str, Any]
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, File] = field(default_factory=dict)
+
+
+def _input(request: HttpRequest, asked: _Asked) -> _Given:
+    """Raises BadJson."""
     chosen, past = asked.chosen(request), asked.past.input if asked.past else {}
     if chosen is None:
-        return BY_HAND, past or {"body": {}}, {}
+        return _Given(BY_HAND, past or {"body": {}})
     if chosen["type"] in ("manual", "form"):
-        body, wrong = read_form(fields_of(chosen.get("config") or {}), request.POST)
+        sent = answers(request, chosen.get("config") or {}, past=asked.past)
         more = {"by": request.user.email, "at": business_now().isoformat()} if chosen["type"] == "form" else {}
-        return chosen["id"], {"body": body, **more}, wrong
+        return _Given(chosen["id"], {"body": sent.body, **more}, sent.wrong, sent.files)
     if chosen["type"] == "ended":
-        return chosen["id"], past or trigger_kinds()["ended"].sample(chosen.get("config") or {}) or {}, {}
+        return _Given(chosen["id"], past or trigger_kinds()["ended"].sample(chosen.get("config") or {}) or {})
     if chosen["type"] == "schedule":
         now = business_now().isoformat()
-        return chosen["id"], past or {"scheduled_at": now, "occurrence": f"by hand@{now}"}, {}
+        return _Given(chosen["id"], past or {"scheduled_at": now, "occurrence": f"by hand@{now}"})
     body = loads_strict((request.POST.get("body") or "{}").encode(), root="body")
     more = {"headers": {}, "query": {}, "method": "POST"} if chosen["type"] == "webhook" else {}
-    return chosen["id"], {**more, **past, "body": body}, {}
+    return _Given(chosen["id"], {**more, **past, "body": body})
 
 
 def _once(request: HttpRequest) -> str | None:
@@ -217,6 +227,7 @@ def _ask(
             {**field, "value": typed.get(field["id"], known.get(field["id"], "")), "wrong": wrong.get(field["id"])}
             for field in fields
         ],
+        "takes_files": bool(files_of(fields)),
         "body": typed.get("body") or json.dumps(body if body is not None else {}, indent=2, ensure_ascii=False),
         "message": message,
         "once": secrets.token_urlsafe(18),

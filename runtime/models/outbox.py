@@ -12,7 +12,7 @@ from ..states import OutboxState, values
 class OutboxMessage(models.Model):
     """At most one per (run, path, take, kind, recipient, occurrence), sent at least once with a stable Message-ID.
 
-    `payload` holds `{"to", "cc", "reply_to", "subject", "text", "html"}`; an approval's link is put in at sending.
+    `payload` holds `{"to", "cc", "reply_to", "subject", "text", "html", "attachments"}`; an approval's link is put in at sending.
     """
 
     run_id = models.BigIntegerField(null=True, db_index=True)

@@ -24,7 +24,7 @@ from ..durations import parse_duration
 from ..mail_addresses import BadAddress, check_address, check_line
 from ..people import check_name, is_name
 from ..states import RunState, WaitKind
-from ..triggers.manual import FormField
+from ..triggers.manual import FormField, without_files
 from .base import Config, Context, Done, Outcome, Park, Person, Question, StepError, StepType, Stop
 from .email import LONGEST_SUBJECT
 from .fields import Addresses, Duration, LongText, Pairs, Text, Widget, Words
@@ -70,7 +70,7 @@ class ApprovalConfig(Config):
     subject: Text = Field(title="Question", examples=["VIP outreach to {{ trigger.body.email }}?"])
     message: LongText = Field("", title="Message")
     details: Pairs = Field(default_factory=dict, title="Details", description="What the approver has to know.")
-    form: Annotated[list[FormField], Field(max_length=30), Widget("form_fields")] = Field(
+    form: Annotated[list[FormField], Field(max_length=30), Widget("form_fields"), AfterValidator(without_files)] = Field(
         default_factory=list, title="Ask for", description="Fields to fill in when approving."
     )
     effects: Effects = Field(default_factory=Effects, title="What each answer causes")

@@ -1,7 +1,8 @@
 """E-mail: sends a message to one or more people. It goes out soon after the step, also when the mail server is away just then.
 
 Everybody in “To” gets a message of their own and sees no other recipient. Those in “Cc” get a copy of the first one, and
-its recipient sees them. An address that is refused holds up nobody else.
+its recipient sees them. An address that is refused holds up nobody else. A file that an API call gave or that came with a form can
+be attached: `{{ steps.fetch.output.body }}`, `{{ trigger.body.offer }}`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from ..mail_addresses import BadAddress, check_address, check_line
+from ..net import MIB
 from .base import Config, Context, Done, Mail, Outcome, StepError, StepType
-from .fields import Addresses, LongText, Text
+from .fields import Addresses, LongText, Text, Widget
+from .http_bodies import file_name
 
 MOST_RECIPIENTS = 500
 LONGEST_SUBJECT = 900
+MOST_ATTACHED = 15
+"""MiB of all attachments together: mail servers take 20 to 25, and a mail's encoding makes a third more of them."""
 
 
 def _addresses(entries: list[str]) -> list[str]:
@@ -38,6 +43,9 @@ class EmailConfig(Config):
     subject: Text = Field(title="Subject", examples=["Thank you, {{ trigger.body.name }}"])
     body: LongText = Field(
         "", title="Text", description="Plain text. An empty line begins a paragraph.", examples=["Thank you for your message."]
+    )
+    attachments: Annotated[list[Text], Field(max_length=20), Widget("attachments")] = Field(
+        default_factory=list, title="Attachments", description="Files that an API call gave or that came with a form."
     )
 
 
@@ -62,11 +70,30 @@ class Email(StepType):
             raise StepError("Nobody to send to: the list is empty.", field="to")
         if len(to) + len(cc) > MOST_RECIPIENTS:
             raise StepError(f"At most {MOST_RECIPIENTS} recipients a step; there are {len(to) + len(cc)}.", field="to")
-        content = {"subject": _subject(ctx.config), "text": str(ctx.config["body"]), "reply_to": _reply_to(ctx.config)}
+        content: dict[str, Any] = {"subject": _subject(ctx.config), "text": str(ctx.config["body"]), "reply_to": _reply_to(ctx.config)}
+        if attached := await _attached(ctx):
+            content["attachments"] = attached
         mails = [Mail("email", to[0], {**content, "to": [to[0]], "cc": cc})]
         mails += [Mail("email", address, {**content, "to": [address], "cc": []}) for address in to[1:]]
         mails += [Mail("email", address, {**content, "to": [to[0]], "cc": cc}) for address in cc if address not in to]
         return Done({"to": to, "cc": cc, "subject": content["subject"]}, mails=tuple(mails))
+
+
+async def _attached(ctx: Context) -> list[dict[str, Any]]:
+    """What the mail says of each file; its bytes are read when it goes out. An entry may have become a list, or null: none."""
+    found, size = [], 0
+    for entry in ctx.config["attachments"]:
+        for one in entry if isinstance(entry, list) else [entry]:
+            if one is None or one == "":
+                continue
+            if not (isinstance(one, Mapping) and isinstance(one.get("file"), str)):
+                raise StepError("An attachment is a file that an API call gave, as its body, or that came with a form.", field="attachments")
+            size += len(await ctx.file(one["file"]))
+            name = str(one.get("filename") or "file")
+            found.append({"filename": file_name(name), "type": str(one.get("type") or ""), "size": one.get("size"), "file": one["file"]})
+    if size > MOST_ATTACHED * MIB:
+        raise StepError(f"The attachments have {size / MIB:.1f} MiB together; a mail takes {MOST_ATTACHED}.", field="attachments")
+    return found
 
 
 def recipients(config: Mapping[str, Any], field: str) -> list[str]:

@@ -130,8 +130,12 @@ def filename(answer: net.Answer) -> str:
         name = message.get_filename()
     except (LookupError, UnicodeError):  # a character set that nobody has
         name = None
-    name = name or unquote(answer.url.path)
-    return _line(re.split(r"[/\\]", name.rstrip("/"))[-1])[:100].strip(". ") or "file"
+    return file_name(name or unquote(answer.url.path))
+
+
+def file_name(told: str) -> str:
+    """The last part of what somebody calls a file, without what would hide or turn it around."""
+    return _line(re.split(r"[/\\]", told.rstrip("/"))[-1])[:100].strip(". ") or "file"
 
 
 def _quoted(text: str) -> str:

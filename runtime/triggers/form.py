@@ -1,7 +1,9 @@
 """Form: a page of its own that people fill in; each answer starts a run.
 
 The page's address stands here once the flow is published. Whoever has it may fill the page in, or only people who are signed in.
-Answers are `trigger.body`, by the id of each field, as in `trigger.body.email`; who was signed in is `trigger.by`.
+Answers are `trigger.body`, by the id of each field, as in `trigger.body.email`; who was signed in is `trigger.by`. Of a file the
+body tells `filename`, `type` and `size`; an API call sends it on as its text body or a field of its multipart form:
+`{{ trigger.body.offer }}`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from .manual import FormField, Manual, fields_of
 class FormConfig(Config):
     title: Annotated[str, Field(max_length=200)] = Field("", title="Heading", description="When empty, the flow's name.")
     intro: Annotated[str, Field(max_length=5000), Widget("prose")] = Field("", title="Text above the fields")
-    fields: Annotated[list[FormField], Field(min_length=1, max_length=100), Widget("form_fields")] = Field(title="Fields")
+    fields: Annotated[list[FormField], Field(min_length=1, max_length=100), Widget("page_fields")] = Field(title="Fields")
     thanks: Annotated[str, Field(max_length=2000), Widget("prose")] = Field(
         "Thank you. We have your answers.", title="Text afterwards"
     )
@@ -28,6 +30,7 @@ class FormConfig(Config):
         Literal["public", "signed_in"],
         Words({"public": "Anybody with the address", "signed_in": "Who is signed in"}),
     ] = Field("public", title="Who may fill it in")
+    largest_mib: Annotated[int, Field(ge=1, le=13)] = Field(5, title="Largest file, in MiB", description="All together at most 13.")
     per_minute: Annotated[int, Field(ge=1, le=10_000)] = Field(
         60, title="Answers a minute, at most", description="From everybody together; from one network address a tenth of it."
     )

@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..mail_addresses import BadAddress, check_address
 from ..steps.base import Config
@@ -25,7 +25,7 @@ WRITTEN = ("text", "long_text")
 class FormField(Config):
     id: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
     label: Annotated[str, Field(max_length=200)] = ""
-    type: Literal["text", "long_text", "email", "number", "choice", "date", "checkbox"] = "text"
+    type: Literal["text", "long_text", "email", "number", "choice", "date", "checkbox", "file"] = "text"
     required: bool = False
     options: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=200)] = Field(default_factory=list)
 
@@ -38,8 +38,14 @@ class FormField(Config):
         return self
 
 
+def without_files(fields: list[FormField]) -> list[FormField]:
+    if any(field.type == "file" for field in fields):
+        raise ValueError("Files are sent on the page of a form trigger, and nowhere else.")
+    return fields
+
+
 class ManualConfig(Config):
-    fields: Annotated[list[FormField], Field(max_length=100), Widget("form_fields")] = Field(
+    fields: Annotated[list[FormField], Field(max_length=100), Widget("form_fields"), AfterValidator(without_files)] = Field(
         default_factory=list, title="Fields", description="What the person is asked when starting a run."
     )
 
@@ -60,11 +66,12 @@ def fields_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _is_field(value: Any) -> bool:
     if not (isinstance(value, dict) and isinstance(value.get("id"), str) and value["id"]):
         return False
-    return value.get("type", "text") in ("checkbox", *_READERS)
+    return value.get("type", "text") in ("checkbox", "file", *_READERS)
 
 
-def read_form(fields: list[Mapping[str, Any]], posted: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a person typed -> (`trigger.body`, {field id: what is wrong}). Names that no field has are left out."""
+def read_form(fields: list[Mapping[str, Any]], posted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a person typed -> (`trigger.body`, {field id: what is wrong}). Names that no field has are left out. Of a file comes
+    what the body tells of it."""
     body: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field in fields:
@@ -75,8 +82,12 @@ def read_form(fields: list[Mapping[str, Any]], posted: Mapping[str, str]) -> tup
     return body, wrong
 
 
-def _read_field(field: Mapping[str, Any], text: str) -> Any:
+def _read_field(field: Mapping[str, Any], text: Any) -> Any:
     kind = field.get("type", "text")
+    if kind == "file":
+        if field.get("required") and not text:
+            raise ValueError("Choose a file.")
+        return text or None
     if kind == "checkbox":
         if field.get("required") and not text:
             raise ValueError("Tick this to go on.")
@@ -133,7 +144,10 @@ def _read_date(field: Mapping[str, Any], text: str) -> str:
 
 
 _READERS = {"text": _read_text, "long_text": _read_long_text, "email": _read_email, "number": _read_number, "choice": _read_choice, "date": _read_date}
-_SAMPLES: dict[str, Any] = {"text": "text", "long_text": "text", "email": "name@example.com", "number": 1, "date": "2027-01-15", "checkbox": True}
+_SAMPLES: dict[str, Any] = {
+    "text": "text", "long_text": "text", "email": "name@example.com", "number": 1, "date": "2027-01-15", "checkbox": True,
+    "file": {"filename": "offer.pdf", "type": "application/pdf", "size": 48213, "file": "the file's key"},
+}  # fmt: skip
 
 
 class Manual(TriggerKind):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from runtime.models import Run, Trigger, Workflow
+from runtime.acts import rerun
+from runtime.models import Run, StepFile, Trigger, Workflow
 from runtime.publish import publish
 from tests.builder import factories
 
@@ -86,6 +88,90 @@ def test_one_address_cannot_flood_it(client, form):
 def test_an_answer_that_is_too_large_is_told_so(client, form):
     page = client.post(form(), {"form.email": "x" * 3_000_000})
     assert page.status_code == 413 and "too large" in text(page) and not Run.objects.exists()
+
+
+OFFER = [*FIELDS[:1], {"id": "offer", "label": "Your offer", "type": "file", "required": True}]
+PDF = b"%PDF-1.7\x00\xff" + bytes(range(256)) * 2000
+
+
+def pdf(name: str = "offer.pdf", content: bytes = PDF, kind: str = "application/pdf") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content, kind)
+
+
+def test_a_file_goes_along_with_the_run_once_however_often_it_is_sent(client, form):
+    address = form(fields=OFFER)
+    page = client.get(address)
+    assert 'enctype="multipart/form-data"' in text(page) and 'type="file"' in text(page) and "At most 5.0 MB." in text(page)
+    for _ in range(2):
+        client.post(address, {"form.email": "a@b.example", "form.offer": pdf(), "page": "one-and-the-same-page"})
+    run, kept = Run.objects.get(), StepFile.objects.get()
+    about = {"filename": "offer.pdf", "type": "application/pdf", "size": len(PDF), "file": kept.key}
+    assert run.input["body"] == {"email": "a@b.example", "offer": about}
+    assert (kept.run_id, kept.path, bytes(kept.content)) == (run.pk, "trigger:offer", PDF)
+
+
+def test_a_file_is_downloaded_by_those_who_may_read_the_run_and_by_nobody_else(client, form):
+    client.post(form(fields=OFFER), {"form.email": "a@b.example", "form.offer": pdf("../../re\u202eport\x07.pdf", kind="Text/<b>")})
+    run = Run.objects.get()
+    assert run.input["body"]["offer"] | {"file": ""} == {"filename": "report.pdf", "type": "application/octet-stream", "size": len(PDF), "file": ""}
+    address, asked = reverse("run_file", args=[run.pk]), {"step": "trigger:offer"}
+    client.force_login(factories.user("viewer", of=factories.team("Others")))
+    assert client.get(address, asked).status_code == 404
+    client.force_login(factories.user("viewer"))
+    assert f'href="{address}?step=trigger%3Aoffer&amp;take=1"' in text(client.get(reverse("run", args=[run.pk])))
+    answer = client.get(address, asked)
+    assert b"".join(answer.streaming_content) == PDF and answer["Content-Disposition"] == 'attachment; filename="report.pdf"'
+    assert client.get(address, {"step": "trigger:email"}).status_code == 404
+
+
+def test_a_body_may_be_as_large_as_the_files_that_the_form_asks_for(client, form):
+    address = form(fields=OFFER)
+    given = {"form.email": "a@b.example", "form.offer": pdf(content=b"x" * (5 << 20))}
+    assert client.post(address, given).status_code == 302 and Run.objects.get().input["body"]["offer"]["size"] == 5 << 20
+    assert client.post(address, {"form.email": "a@b.example", "form.offer": pdf(content=b"x" * (8 << 20))}).status_code == 413
+    Trigger.objects.update(enabled=False)
+    assert client.post(address, {"form.email": "a@b.example", "form.offer": pdf(content=b"x" * (3 << 20))}).status_code == 413
+
+
+@pytest.mark.parametrize(("sent", "words"), [
+    ({"form.offer": pdf(content=b"x" * (2 << 20))}, "At most 1.0 MB; this file has 2.0 MB."),
+    ({"form.offer": pdf(content=b"")}, "This file is empty."),
+    ({"form.offer": "a text in its place"}, "Choose a file."),
+    ({}, "Choose a file."),
+])  # fmt: skip
+def test_a_file_that_is_not_taken_is_told_so_and_nothing_is_kept(client, form, sent, words):
+    page = client.post(form(fields=OFFER, largest_mib=1), {"form.email": "a@b.example", **sent})
+    assert page.status_code == 422 and words in text(page) and 'value="a@b.example"' in text(page)
+    assert not Run.objects.exists() and not StepFile.objects.exists()
+
+
+def test_what_is_wrong_beside_a_file_asks_for_the_file_once_more(client, form):
+    page = client.post(form(fields=OFFER), {"form.email": "", "form.offer": pdf()})
+    assert page.status_code == 422 and "Choose it once more" in text(page) and not StepFile.objects.exists()
+
+
+def test_a_run_that_is_started_again_has_the_files_too(client, form):
+    client.post(form(fields=OFFER), {"form.email": "a@b.example", "form.offer": pdf()})
+    again = Run.objects.get(pk=rerun(Run.objects.get()))
+    assert bytes(StepFile.objects.get(run_id=again.pk).content) == PDF
+    assert StepFile.objects.get(run_id=again.pk).key == again.input["body"]["offer"]["file"]
+
+
+def test_a_test_run_takes_a_file_or_the_one_of_a_run_before(client, form):
+    address = form(fields=OFFER)
+    flow = Workflow.objects.get()
+    client.force_login(factories.user("builder"))
+    client.get(reverse("flow", args=[flow.pk]))
+    there = reverse("flow_test_run", args=[flow.pk])
+    assert 'hx-encoding="multipart/form-data"' in text(client.get(there))
+    assert client.post(there, {"trigger": "ask", "email": "a@b.example"}).status_code == 422
+    assert client.post(there, {"trigger": "ask", "email": "a@b.example", "offer": pdf()}).status_code == 200
+    first = Run.objects.get()
+    assert "offer.pdf, as in run" in text(client.get(there, {"replay": first.pk}))
+    client.post(there, {"trigger": "ask", "email": "c@d.example", "replay": first.pk})
+    second = Run.objects.exclude(pk=first.pk).get()
+    assert [bytes(one.content) for one in StepFile.objects.filter(run_id=second.pk)] == [PDF] and address
+    assert second.input["body"]["offer"] == first.input["body"]["offer"]
 
 
 def test_it_can_be_for_those_who_are_signed_in(client, form):

@@ -7,7 +7,7 @@ import pytest
 from runtime.definition import check
 from runtime.mail_addresses import BadAddress, check_address
 from runtime.steps.base import StepError
-from tests.runtime.support import run_step
+from tests.runtime.support import context, run_in, run_step
 
 HELLO = {"to": ["ann@example.com"], "subject": "Hello", "body": "Dear Ann,\n\nthank you."}
 
@@ -72,6 +72,33 @@ def test_what_is_no_text_is_no_address(value):
 )
 def test_ordinary_addresses_are_taken(address):
     assert check_address(f" {address} ") == address
+
+
+OFFER = {"filename": "../offer\u202e.pdf", "type": "application/pdf", "size": 3, "file": "key"}
+
+
+def attached(value, files=None):
+    ctx = context("email", HELLO | {"attachments": ["{{ trigger.files }}"]}, trigger={"files": value})
+    ctx.files.update({"key": b"%PDF", "other": b"x"} if files is None else files)
+    return run_in("email", ctx).mails[0].payload.get("attachments")
+
+
+def test_files_are_attached_by_their_keys_and_nothing_is_none():
+    assert attached(OFFER) == [OFFER | {"filename": "offer.pdf"}]
+    assert [one["file"] for one in attached([OFFER, {"file": "other"}])] == ["key", "other"]
+    assert attached(None) is None and attached([]) is None and attached("") is None
+
+
+@pytest.mark.parametrize("value", ["offer.pdf", {"filename": "offer.pdf"}, 5, {"file": 3}])
+def test_what_is_no_file_of_the_run_is_not_attached(value):
+    with pytest.raises(StepError, match="An attachment is a file") as caught:
+        attached(value)
+    assert caught.value.field == "attachments"
+
+
+def test_attachments_have_a_limit_together():
+    with pytest.raises(StepError, match="16.0 MiB together; a mail takes 15"):
+        attached([OFFER, OFFER], {"key": b"x" * (8 << 20)})
 
 
 @pytest.mark.parametrize("subject", ["a\r\nBcc: evil@x.example", "a\nb", "a\rb", "a\x00b", "a\u2028b", "a\x85b"])

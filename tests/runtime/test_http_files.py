@@ -13,6 +13,8 @@ from builder.tokens import make_token
 from runtime.credentials import seal
 from runtime.masking import MASK
 from runtime.models import Credential, Membership, Run, StepFile, Team
+from runtime.starts import start_with_files
+from runtime.steps.base import File
 from tests.builder import factories
 from tests.runtime.support import context, run_in
 from tests.runtime.test_http_more import Server, failing
@@ -93,6 +95,16 @@ def test_a_later_call_sends_it_as_its_body_and_in_a_form(engine, shop, failpoint
     kept = {one.path: one.request for one in engine.attempts(run)}
     about = {"filename": 're"port.pdf', "type": "application/pdf", "size": len(PDF)}
     assert kept["raw"]["body"] == about and kept["form"]["form"] == {"note": "hi", "file": about}
+
+
+def test_a_file_that_the_run_began_with_is_sent_on(engine, shop):
+    step = {"id": "raw", "type": "http", "config": {"method": "PUT", "url": shop.url + "/raw", "body": "{{ trigger.body.offer }}"}}
+    about = {"filename": "offer.pdf", "type": "application/pdf", "size": len(PDF), "file": "its-key"}
+    begun = start_with_files(engine.publish([step]), {"offer": File("its-key", PDF)}, trigger_key="form", input={"body": {"offer": about}})
+    engine.worker()
+    engine.ends(begun.run_id)
+    [(_, path, headers, content)] = shop.seen
+    assert (path, content, headers["Content-Type"]) == ("/raw", PDF, "application/pdf")
 
 
 def test_what_no_step_of_the_run_gave_is_not_sent(engine, shop):

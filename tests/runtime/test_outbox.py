@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from runtime import approvals, asking, net, outbox, tokens
-from runtime.models import Approval, LogLine, OutboxMessage, Recipient, Wait, Worker
+from runtime.models import Approval, LogLine, OutboxMessage, Recipient, StepFile, Wait, Worker
 from runtime.steps.base import Question
 from tests.runtime.engine import eventually
 from tests.servers.misbehaving import Misbehaving
@@ -74,6 +74,22 @@ def test_a_due_message_is_sent_with_its_headers(smtp, database_url):
     row.refresh_from_db()
     assert row.state == "sent" and row.sent_at is not None and row.token is None
     assert send(database_url) == 0, "once is enough"
+
+
+def test_a_message_goes_out_with_its_files(smtp, database_url):
+    files = [{"filename": "Grüße.pdf", "type": "application/pdf", "size": 5, "file": "a"}, {"filename": "x.eml", "type": "message/rfc822", "size": 1, "file": "b"}]
+    StepFile.objects.create(run_id=7, path="fetch", take=1, key="a", content=b"%PDF\x00")
+    StepFile.objects.create(run_id=7, path="trigger:mail", take=1, key="b", content=b"From: x")
+    queued(attachments=files)
+    lost = queued(run_id=8, attachments=files[:1])
+    send(database_url)
+    [message] = [taken["message"] for taken in smtp.taken]
+    first, second = message.iter_attachments()
+    assert (first.get_filename(), first.get_content_type(), first.get_content()) == ("Grüße.pdf", "application/pdf", b"%PDF\x00")
+    assert (second.get_filename(), second.get_content_type()) == ("x.eml", "application/octet-stream")
+    assert "Dear Ann" in message.get_body(("plain",)).get_content()
+    lost.refresh_from_db()
+    assert lost.state == "failed" and "“Grüße.pdf” is there no longer" in lost.error, "it is another run's"
 
 
 def test_a_message_that_is_not_due_waits(smtp, database_url, clock):

@@ -136,6 +136,8 @@ def test_form_fields_are_checked():
     assert "options" in problems("manual", {"fields": [field]})[0]
     assert problems("manual", {"fields": [{**field, "options": ["S", "L"]}]}) == []
     assert "twice" in problems("manual", {"fields": [{"id": "a"}, {"id": "a"}]})[0]
+    assert "page of a form trigger" in problems("manual", {"fields": [{"id": "a", "type": "file"}]})[0]
+    assert problems("form", {"fields": [{"id": "a", "type": "file"}]}) == []
 
 
 FIELDS = [

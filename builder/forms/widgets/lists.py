@@ -35,6 +35,10 @@ class Addresses(Lines):
     kind, templates, noun, placeholder = "addresses", True, "address", "name@example.com"
 
 
+class Attachments(Lines):
+    kind, templates, noun, placeholder = "attachments", True, "file", "a file, or / for data"
+
+
 class Expressions(Lines):
     kind, noun, placeholder = "expressions", "expression", "trigger.body.email"
 
@@ -76,4 +80,4 @@ class Examples(Pairs):
     words = ("Input", "Answer", "Add example")
 
 
-WIDGETS = (Lines(), Addresses(), Expressions(), Pairs(), Labels(), Examples())
+WIDGETS = (Lines(), Addresses(), Attachments(), Expressions(), Pairs(), Labels(), Examples())

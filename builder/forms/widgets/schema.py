@@ -115,12 +115,14 @@ class FormFields(Widget):
 
     kind, grouped = "form_fields", True
 
+    types = FORM_TYPES
+
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
         fields = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
         rows = [{**one, "options": ", ".join(map(str, one.get("options") or []))} for one in fields]
         return {
             "rows": rows,
-            "types": FORM_TYPES,
+            "types": self.types,
             "blank": {"id": "", "label": "", "type": "text", "required": False, "options": ""},
         }
 
@@ -145,8 +147,14 @@ class FormFields(Widget):
         return found or None
 
 
+class PageFields(FormFields):
+    """Those of a page of its own, which takes files, too."""
+
+    kind, types = "page_fields", FORM_TYPES | {"file": "File"}
+
+
 def _unused(key: str, taken: list[str]) -> str:
     return key if key not in taken else next(f"{key}_{n}" for n in range(2, 1000) if f"{key}_{n}" not in taken)
 
 
-WIDGETS = (Schema(), FormFields())
+WIDGETS = (Schema(), FormFields(), PageFields())

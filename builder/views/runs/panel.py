@@ -20,7 +20,7 @@ from builder.runrows import Place, Rows
 from builder.runtree import OUTSIDE_OUTCOMES, Node
 from runtime.approvals import approved
 from runtime.definition import children, find
-from builder.largevalues import given_file, large_output
+from builder.largevalues import files_it_began_with, given_file, large_output
 from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
 from runtime.paths import scope_of, step_of
@@ -101,6 +101,8 @@ def _whole(run: Run, place: Place, now: datetime) -> dict[str, Any]:
         "id": run.trigger_key,
         "input": sized(run.input),
         "input_note": "",
+        "input_reads": "trigger",
+        "input_files": files_it_began_with(run),
         "output": sized(run.output) if run.ended_at and run.state == "succeeded" else None,
         "error": run.error if run.error and not run.error.get("path") else None,
         "remedy": "",
@@ -124,6 +126,7 @@ def _step(run: Run, definition: dict[str, Any], place: Place, node: Node, now: d
         "input": sized(given) if given is not None else None,
         "input_note": note,
         "output": _output(run, result) if result is not None and result.state in ("succeeded", "skipped") else None,
+        "output_reads": f"steps.{step['id']}.output" if step else "",
         "error": error,
         "remedy": remedy(error, place) if error else "",
         "look_at": field_title(step.get("type", ""), str(error["field"]).removeprefix("config.")) if in_flow(error, place) else "",
