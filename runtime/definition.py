@@ -40,7 +40,7 @@ RESERVED_IDS = {"on_error", "trigger", "steps", "loop", "run", "workflow", "call
 class Problem:
     """What stands in the way of publishing. `step` is a step or trigger id, empty for the workflow itself; `field` a
     dotted path such as `config.url` or `branches.0.when`. A warning does not block. `kind` is MISSING or UNREADABLE where
-    it is one of these."""
+    it is one of these; `row` counts from 0 which rule of a condition is at fault."""
 
     step: str
     field: str
@@ -48,6 +48,7 @@ class Problem:
     warning: bool = False
     fix: dict[str, Any] | None = field(default=None, compare=False)
     kind: str = ""
+    row: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.step, self.field, self.message) if part)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date, timedelta
 from functools import lru_cache
 
 import holidays
+from holidays.registry import COUNTRIES
 
 WEEKEND = frozenset((5, 6))
 LONGEST_SEARCH = 3660
@@ -22,6 +24,28 @@ def check_calendar(name: str) -> str:
     if name:
         _of_country(name)
     return name
+
+
+@lru_cache(maxsize=1)
+def calendars() -> dict[str, str]:
+    """Country code -> its name, by name."""
+    return dict(sorted(((code, _spaced(name)) for name, code, *_ in COUNTRIES.values()), key=lambda pair: pair[1]))
+
+
+@lru_cache(maxsize=64)
+def parts(country: str) -> dict[str, str]:
+    """Code -> name of the parts of a country that have holidays of their own; none of a country that there is not."""
+    if country not in calendars():
+        return {}
+    known = _of_country(country)
+    names = {code: name for name, code in reversed(known.subdivisions_aliases.items())}
+    return {code: names.get(code, code) for code in known.subdivisions if code == code.upper()}
+
+
+def _spaced(name: str) -> str:
+    """`BosniaAndHerzegovina` -> `Bosnia and Herzegovina`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    return words.replace(" And ", " and ").replace(" Of ", " of ").replace(" The ", " the ")
 
 
 def is_workday(day: date, calendar: str = "", closed: Iterable[date] = ()) -> bool:

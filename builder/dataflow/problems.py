@@ -11,7 +11,7 @@ from runtime.expressions import SyntaxProblem, compile, compile_template, sugges
 
 from ..editing.places import label_of
 from ..editing.repair import replaced
-from ..forms.conditions import decompose
+from ..forms.conditions import decompose, rule_with
 from ..texts import Text, texts
 from .habits import ITEM, OUTPUTS, Meant, meant, of_trigger, respelled
 from .known import Known
@@ -83,7 +83,7 @@ class Checker:
             return  # the structural check says it, in the same place
         for path in compiled.references:
             if problem := self.reference(text, path, guarded=path in compiled.references_with_default):
-                yield problem
+                yield replace(problem, row=rule_with(text.source, written(path))) if text.kind == "expression" else problem
         yield from _empty_rules(text)
 
     def reference(self, text: Text, path: Path, guarded: bool) -> Problem | None:
@@ -264,9 +264,9 @@ def _empty_rules(text: Text) -> Iterator[Problem]:
     if text.kind != "expression" or '""' not in text.source:
         return
     rules = decompose(text.source)
-    for number, rule in enumerate(rules.each() if rules else (), start=1):
+    for row, rule in enumerate(rules.each() if rules else ()):
         if rule.incomplete():
-            yield _problem(text, f"Rule {number} has no value to compare with.")
+            yield replace(_problem(text, f"Rule {row + 1} has no value to compare with."), row=row)
 
 
 def _instead(old: Path, new: Path | None) -> dict[str, Any] | None:

@@ -48,6 +48,8 @@ class Shown:
     error: str = ""
     warning: bool = False
     fix: Mapping[str, Any] | None = None
+    at: str = ""
+    """Where in the field the error lies: `deal.amount` of a group of values, the number of a rule or a line."""
 
     @property
     def id(self) -> str:

@@ -158,6 +158,12 @@ def decompose(expression: str) -> Rules | None:
     return rules if back is not None and _same(node, back) else None
 
 
+def rule_with(expression: str, reference: str) -> int | None:
+    """The number, from 0, of the first rule that reads `reference`; None where it is not written as rules."""
+    rules = decompose(expression)
+    return next((row for row, rule in enumerate(rules.each() if rules else ()) if reference in f"{rule.left} {rule.right}"), None)
+
+
 def _rules(node: syntax.Node, source: str, depth: int = 0) -> Rules | None:
     if not isinstance(node, syntax.Logic):
         rule = _rule(node, source)

@@ -116,7 +116,8 @@ def with_problems(fields: Iterable[Shown], problems: list[Problem]) -> list[Show
     for shown in fields:
         mine = next((problem for problem in ordered if lies_in(problem.field, shown.name)), None)
         if mine:
-            shown = replace(shown, error=mine.message, warning=mine.warning, fix=mine.fix, more=False)
+            at = mine.field[len(shown.name) + 1 :] if mine.row is None else str(mine.row)
+            shown = replace(shown, error=mine.message, warning=mine.warning, fix=mine.fix, more=False, at=at)
         result.append(shown)
     return result
 

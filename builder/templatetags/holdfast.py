@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django import template
 
-from . import charts, formats, forms, icons, json_view, shell, states
+from . import charts, formats, forms, icons, json_table, json_view, shell, states
 
 register = template.Library()
 
-for part in (charts, formats, forms, icons, json_view, shell, states):
+for part in (charts, formats, forms, icons, json_table, json_view, shell, states):
     register.tags.update(part.register.tags)
     register.filters.update(part.register.filters)

@@ -18,7 +18,7 @@ from ..durations import parse_duration
 from ..states import WaitKind
 from ..workdays import NoWorkday, after_workdays, check_calendar, is_workday
 from .base import Config, Context, Done, Outcome, Park, StepError, StepType
-from .fields import Duration, Text, Words, Zone
+from .fields import Duration, Text, Widget, Words, Zone
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 KINDS = ("for_", "until", "at", "business_days")
@@ -72,7 +72,7 @@ class DelayConfig(Config):
         "", title="At", description="A time of day. When empty, the time at which the step began.", examples=["09:00"]
     )
     zone: Zone = Field("UTC", title="Time zone", description="Whose clocks are meant.", examples=["Europe/Berlin"])
-    calendar: Annotated[str, Field(max_length=20), AfterValidator(check_calendar)] = Field(
+    calendar: Annotated[str, Field(max_length=20), Widget("calendar"), AfterValidator(check_calendar)] = Field(
         "", title="Holidays of", description="A country, or a part of one: DE, DE-BY, US-CA.", examples=["DE"]
     )
     closed: Annotated[list[str], Field(max_length=400), AfterValidator(_dates)] = Field(

@@ -12,6 +12,7 @@ import "hf/menu";
 import "hf/tabs";
 import "hf/copy";
 import "hf/fold";
+import "hf/values";
 import "hf/ago";
 import "hf/live";
 import "hf/unattended";

@@ -113,7 +113,16 @@ def test_a_rule_that_compares_with_nothing_is_counted():
     flow = deepcopy(FLOW)
     find(flow, "hot")["branches"][0]["when"] = 'steps.qualify.output.score > 70 && !trigger.body.email.endsWith("")'
     [problem] = problems(Known(flow))
-    assert problem.message == "Rule 2 has no value to compare with." and problem.field == "branches.0.when"
+    assert problem.message == "Rule 2 has no value to compare with." and (problem.field, problem.row) == ("branches.0.when", 1)
+
+
+def test_a_reference_in_a_condition_names_its_rule_and_one_in_an_expression_none():
+    flow = deepcopy(FLOW)
+    lane = find(flow, "hot")["branches"][0]
+    lane["when"] = 'trigger.body.email != "" && steps.qualify.output.scor > 70'
+    assert [problem.row for problem in problems(Known(flow))] == [1]
+    lane["when"] = "steps.qualify.output.scor + 1 > 70 ? true : false"
+    assert [problem.row for problem in problems(Known(flow))] == [None]
 
 
 def test_a_text_that_cannot_be_read_is_left_to_the_structural_check():

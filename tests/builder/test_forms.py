@@ -13,6 +13,7 @@ from builder.forms.widgets import WIDGETS
 from runtime.backoff import RetryPolicy
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
+from runtime.workdays import calendars, check_calendar, parts
 
 KINDS = {**step_types(), **trigger_kinds()}
 FULL = {
@@ -182,6 +183,41 @@ def test_a_time_zone_is_chosen_among_those_that_there_are():
     drawn = render_to_string("canvas/field.html", {"field": shown})
     assert '<option value="UTC">' in drawn and '<option value="America/New_York">' in drawn and "posix" not in drawn
     assert KINDS["delay"].Config.model_fields["zone"].metadata == KINDS["schedule"].Config.model_fields["zone"].metadata
+
+
+def test_an_example_of_an_ai_step_shows_what_its_answer_looks_like():
+    def shown(**config):
+        fields = setup_fields("ai", KINDS["ai"].Config, {"prompt": "x", "examples": {"We are 480\npeople": "a"}} | config, Offer())
+        return next(one for one in fields if one.name == "config.examples")
+
+    extract = shown(task="extract", schema=FULL["ai"]["schema"])
+    assert extract.example == '{"score": 0, "why": "…", "tags": []}'
+    html = render_to_string(extract.template, {"field": extract})
+    assert 'data-lang="json"' in html and "We are 480\npeople</textarea>" in html
+    classify = shown(task="classify", labels={"hot": "wants to buy", "cold": "does not"})
+    assert classify.example == "hot" and 'data-lang="json"' not in render_to_string(classify.template, {"field": classify})
+    assert read(KINDS["ai"].Config, "config.examples", post(key=["a\nb"], value=['{"score": 1}'])) == {"a\nb": '{"score": 1}'}
+    for schema in (None, 5, {"properties": 5}, {"properties": {"a": 5}}):
+        assert shown(task="extract", schema=schema).example
+
+
+def test_holidays_are_chosen_by_country_and_part():
+    spec = dict(specs_of(KINDS["delay"].Config))["calendar"]
+    shown = show("config.calendar", spec, "DE-BY")
+    assert shown.data["countries"]["DE"] == "Germany" and shown.data["parts"]["BY"] == "Bayern"
+    html = render_to_string(shown.template, {"field": shown})
+    assert '<option value="DE" selected>Germany' in html and '<option value="BY" selected>Bayern' in html
+    assert 'name="part"' not in render_to_string(shown.template, {"field": show("config.calendar", spec, None)})
+    config = KINDS["delay"].Config
+    chosen = [{"country": "DE", "part": "BY"}, {"country": "DE", "part": ""}, {"country": "US", "part": "BY"}, {"country": "", "part": "BY"}]
+    assert [read(config, "config.calendar", post(**one)) for one in chosen] == ["DE-BY", "DE", "US", None]
+
+
+def test_every_calendar_that_is_offered_is_one():
+    for country in calendars():
+        check_calendar(country)
+        for part in parts(country):
+            check_calendar(f"{country}-{part}")
 
 
 def test_a_step_is_offered_the_connections_that_fit_it():

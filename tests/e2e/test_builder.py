@@ -185,6 +185,58 @@ def test_problems_lead_to_their_field_and_their_repair_puts_them_right(builder, 
     assert find(definition(lead), "hot_lead")["branches"][0]["when"].startswith('steps.qualify.output.label == "hot"')
 
 
+def test_what_is_wrong_with_a_rule_stands_in_the_rule_until_it_is_right(builder, lead):
+    builder.open(lead.pk)
+    builder.select("Hot lead?")
+    rules = builder.field("branches.0.when").locator("[data-row]")
+    rule = builder.field("branches.0.when")
+    rule.get_by_role("button", name="Add rule").click()
+    with builder.saved():
+        builder.write(rules.last.get_by_role("textbox", name="Value to check"), "trigger.body.email")
+    with builder.saved():
+        rules.last.get_by_role("combobox", name="Comparison").select_option("endsWith")
+    expect(rules.last.locator(".err")).to_have_text(re.compile("has no value to compare with"))
+    expect(rule.locator(".err")).to_have_count(1)
+    value = rules.last.get_by_role("textbox", name="Compare with")
+    expect(value).to_have_attribute("aria-invalid", "true")
+    builder.page.keyboard.press("Escape")
+    builder.page.locator("#problems").get_by_role("button", name="Go to field").click()
+    expect(value).to_be_focused()
+    with builder.saved():
+        builder.write(value, "@gmail.com")
+    expect(rule.locator(".err")).to_have_count(0)
+    expect(value).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_what_is_wrong_with_one_value_of_a_body_stands_below_it(builder, lead):
+    body = {"company": "Acme", "deal": {"amount": 1, "contact": "{{ steps.qualify.output.labl }}"}, "contact": "x"}
+    drafts.edit(lead, {"op": "insert", "type": "http", "place": {"after": "qualify"}}, revision=1)
+    drafts.edit(lead, {"op": "configure", "step": "api_call", "set": {"config.method": "POST", "config.json": body}}, revision=2)
+    builder.open(lead.pk)
+    builder.page.locator("#problems-list .problem").filter(has_text="labl").get_by_role("button", name="Go to field").click()
+    row = builder.field("config.json").locator('[data-row][data-key="contact"][data-depth="1"]')
+    expect(row.locator(".err")).to_contain_text("Did you mean “label”?")
+    expect(row.locator(".expr")).to_be_focused()
+    with builder.saved():
+        row.get_by_role("button", name="Use label").click()
+    expect(builder.field("config.json").locator(".err")).to_have_count(0)
+
+
+def test_the_holidays_of_a_country_and_of_a_part_of_it_are_chosen(builder, lead):
+    drafts.edit(lead, {"op": "configure", "step": "wait", "set": {"config.for": None, "config.business_days": 2}}, revision=1)
+    builder.open(lead.pk)
+    builder.select("Wait 2 days")
+    country = builder.field("config.calendar").get_by_role("combobox", name="Holidays of")
+    with builder.saved():
+        country.select_option("Germany")
+    part = builder.field("config.calendar").get_by_role("combobox", name="Part of the country")
+    expect(part).to_be_visible()
+    expect(country).to_be_focused()
+    with builder.saved():
+        part.select_option("Bayern")
+    assert find(definition(lead), "wait")["config"]["calendar"] == "DE-BY"
+
+
 def test_what_may_not_be_there_gets_something_in_its_place_by_one_press(builder, lead):
     drafts.edit(lead, {"op": "configure", "step": "invite", "set": {"config.body": "{{ steps.approve_outreach.output.by }}"}}, revision=1)
     builder.open(lead.pk)

@@ -51,6 +51,27 @@ def test_choosing_a_step_shows_it_and_the_address_remembers(desk, live_server):
     expect(desk.get_by_label("Step: Qualify lead")).to_be_visible()
 
 
+def test_data_is_read_as_a_table_and_gives_the_expression_that_reads_it(desk, live_server):
+    run = waiting()
+    desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    desk.goto(f"{live_server.url}/runs/{run.pk}/?step=qualify&tab=output")
+    output = desk.locator("#p-output")
+    output.get_by_role("button", name="Table").click()
+    expect(output.get_by_role("row", name="score 82")).to_be_visible()
+    expect(output.locator("ol")).to_be_hidden()
+    output.get_by_role("button", name="score").click()
+    assert desk.evaluate("navigator.clipboard.readText()") == "{{ steps.qualify.output.score }}"
+    desk.get_by_role("link", name="New lead").click()
+    desk.get_by_label("Step: New lead").get_by_role("tab", name="Input").click()
+    expect(desk.locator("#p-input").get_by_role("table").first).to_be_visible()
+    desk.reload()
+    desk.get_by_role("tab", name="Input").click()
+    expect(desk.locator("#p-input").get_by_role("button", name="Table")).to_have_attribute("aria-pressed", "true")
+    assert barriers(desk) == []
+    desk.locator("#p-input").get_by_role("button", name="JSON", exact=True).click()
+    expect(desk.locator("#p-input ol")).to_be_visible()
+
+
 def test_the_canvas_of_a_run_keeps_its_place_while_the_run_goes_on(desk, live_server):
     run = waiting()
     desk.goto(f"{live_server.url}/runs/{run.pk}/?view=canvas")

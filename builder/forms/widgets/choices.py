@@ -6,6 +6,8 @@ from typing import Any
 
 from django.http import QueryDict
 
+from runtime.workdays import calendars, parts
+
 from ...fields import ConfigField
 from ..base import FieldError, Offer, Widget
 
@@ -70,4 +72,24 @@ class Flow(Widget):
         return post.get("value", "").strip() or None
 
 
-WIDGETS = (Choice(), YesNo(), Connection(), Flow())
+class Calendar(Widget):
+    """A country with its public holidays, or a part of it: `DE`, `DE-BY`."""
+
+    kind = "calendar"
+
+    def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
+        country, _, part = str(value or "").upper().partition("-")
+        return {
+            "countries": calendars(),
+            "country": country,
+            "parts": parts(country),
+            "part": part,
+            "missing": bool(country) and country not in calendars(),
+        }
+
+    def read(self, spec: ConfigField, post: QueryDict) -> Any:
+        country, part = post.get("country", "").strip(), post.get("part", "").strip()
+        return f"{country}-{part}" if part in parts(country) else country or None
+
+
+WIDGETS = (Choice(), YesNo(), Connection(), Flow(), Calendar())

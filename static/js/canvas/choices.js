@@ -1,4 +1,5 @@
-/* <hf-seg>: buttons that set one hidden value. <hf-modes>: two ways to edit the same value, and which one counts. */
+/* <hf-seg>: buttons that set one hidden value. <hf-modes>: two ways to edit the same value, and which one counts.
+   <hf-calendar>: a country, and the parts that this country has. */
 import { renew } from "hf/canvas/renew";
 
 class Seg extends HTMLElement {
@@ -45,7 +46,20 @@ class Modes extends HTMLElement {
   }
 }
 
+class Calendar extends HTMLElement {
+  connectedCallback() {
+    this.addEventListener("change", event => event.target.name === "country" && setTimeout(() => this.#parts()));
+  }
+
+  /* Saved first, by whoever hears the change of a field. */
+  async #parts() {
+    const fresh = await renew(this.closest("[data-field]"));
+    fresh?.querySelector("[name=country]").focus();
+  }
+}
+
 const keyOf = modes => `${modes.closest("#panel")?.dataset.owner}/${modes.closest("[data-field]")?.dataset.field}`;
 
 customElements.define("hf-seg", Seg);
 customElements.define("hf-modes", Modes);
+customElements.define("hf-calendar", Calendar);

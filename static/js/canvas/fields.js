@@ -2,6 +2,7 @@
 import { staying, swapAround } from "hf/canvas/around";
 import { readonly } from "hf/canvas/board";
 import { editField } from "hf/canvas/edits";
+import { blame, rowsOf } from "hf/canvas/foot";
 import { panel } from "hf/canvas/panel";
 import { restore } from "hf/focus";
 
@@ -47,15 +48,22 @@ document.addEventListener("draft:refused", ({ detail }) => {
   const place = document.querySelector(`#panel [data-field="${CSS.escape(detail.field)}"]`);
   const foot = place?.querySelector(".field__foot");
   if (!foot) return;
-  const row = detail.row == null ? null : place.querySelectorAll("[data-row]")[detail.row];
-  for (const control of (row ?? place).querySelectorAll("input:not([type=hidden]), textarea, .expr")) {
-    control.classList.add("is-invalid");
-    control.setAttribute("aria-invalid", "true");
-  }
-  foot.innerHTML = '<p class="err is-failed" role="alert"><span></span></p>';
-  foot.querySelector("span").textContent = detail.message;
-  if (detail.put) foot.querySelector("span").append(" ", putButton(detail));
+  const row = detail.row == null ? null : rowsOf(place)[detail.row];
+  (row ?? place).querySelectorAll("input:not([type=hidden]), textarea, .expr").forEach(blame);
+  foot.say(refusal(detail, foot), row);
 });
+
+function refusal(detail, foot) {
+  const message = document.createElement("p");
+  message.className = "err is-failed";
+  message.id = `${foot.id.replace(/-foot$/, "")}-err`;
+  message.setAttribute("role", "alert");
+  const words = document.createElement("span");
+  words.append(detail.message);
+  if (detail.put) words.append(" ", putButton(detail));
+  message.append(words);
+  return message;
+}
 
 /* What was typed, spelled as it can be read: one press writes it into the field and saves it. */
 function putButton({ put, label }) {

@@ -2,6 +2,7 @@
 import { announce, asked, board, card, cards, focusCard, url } from "hf/canvas/board";
 import { pending, settled } from "hf/canvas/edits";
 import { reveal } from "hf/canvas/folding";
+import { rowAt } from "hf/canvas/foot";
 import { showCard } from "hf/canvas/view";
 import { select } from "hf/tabs";
 
@@ -57,9 +58,9 @@ function goTo(field) {
   const tab = body && document.getElementById(body.getAttribute("aria-labelledby"));
   if (tab) select(tab);
   place.closest("details")?.setAttribute("open", "");
-  const row = rowOf(place, field);
-  const controls = (row ?? place).querySelectorAll(".expr, input:not([type=hidden]), select, textarea, button");
-  [...controls].find(one => one.offsetParent)?.focus();
+  const row = rowAt(place, field.slice(place.dataset.field.length + 1).split(".").filter(Boolean));
+  const controls = [...(row ?? place).querySelectorAll(".expr, input:not([type=hidden]), select, textarea, button")].filter(one => one.offsetParent);
+  (controls.find(one => one.matches("[aria-invalid=true], [aria-describedby$=-err]")) ?? controls[0])?.focus();
   (row ?? place).scrollIntoView({ block: "nearest" });
 }
 
@@ -72,11 +73,6 @@ function findField(field) {
     parts.pop();
   }
   return panel().querySelector("[data-field]:not([data-field=name])");
-}
-
-function rowOf(place, field) {
-  const key = field.slice(place.dataset.field.length + 1).split(".")[0];
-  return key ? place.querySelector(`[data-row][data-key="${CSS.escape(key)}"]`) : null;
 }
 
 /* The page's address opens what is open now, also after a reload. */

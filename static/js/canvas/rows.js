@@ -47,7 +47,7 @@ class Rows extends HTMLElement {
 }
 
 /* The first control that is there to be seen: an expression's own input is not. */
-export const focusFirst = row => [...row.querySelectorAll("input, .expr, select")].find(one => one.offsetParent)?.focus();
+export const focusFirst = row => [...row.querySelectorAll("input, textarea, .expr, select")].find(one => one.offsetParent)?.focus();
 
 /* A row that is gone has no control that could change: the field itself says so. */
 function tell(rows) {
