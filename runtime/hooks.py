@@ -15,7 +15,7 @@ from django.db import connection
 
 from . import slots
 from .limits import WAITING_FOR_NO_DISK, each, forget
-from .starts import Live, Started, as_text, told
+from .starts import Live, Started, as_text, outcome
 
 FIND = f"select h.* from {WAITING_FOR_NO_DISK}, holdfast_webhook(%s, %s) h"
 FIND_WITHIN = "select * from holdfast_webhook(%s, %s)"
@@ -71,7 +71,8 @@ def find(token: str, per_minute: int) -> Hook | None:
         return None
     pk, key, config, workflow_id, team_id, version_id, paused, limits, seen, later = row
     live = Live(version_id, workflow_id, json.loads(limits) if limits else None)
-    return Hook(pk, key, token, json.loads(config), team_id, paused, live, seen, later)
+    told = {name: value for name, value in json.loads(config).items() if name != "sample"}  # which is for the builder, and may be large
+    return Hook(pk, key, token, told, team_id, paused, live, seen, later)
 
 
 def post(hook: Hook, per_minute: int, input: dict[str, Any], key: str | None, input_hash: str) -> Started | None:
@@ -84,4 +85,4 @@ def post(hook: Hook, per_minute: int, input: dict[str, Any], key: str | None, in
             hook.pk, hook.seen, each(per_minute), key, input_hash, as_text(input), *terms.columns().values(),
         ])  # fmt: skip
         later, *made = cursor.fetchone()
-    return told(*made, key, input_hash) if later == 0 else None
+    return outcome(*made, key, input_hash) if later == 0 else None

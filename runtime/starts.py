@@ -77,10 +77,10 @@ def start(
             "key": idempotency_key, "hash": input_hash, "input": as_text(input),
         })  # fmt: skip
         made = cursor.fetchone()
-    return told(*made, idempotency_key, input_hash)
+    return outcome(*made, idempotency_key, input_hash)
 
 
-def told(run_id: int, fresh: bool, kept: str | None, why: str | None, key: str | None, input_hash: str) -> Started:
+def outcome(run_id: int, fresh: bool, kept: str | None, why: str | None, key: str | None, input_hash: str) -> Started:
     """What `holdfast_start` made or found with this key and hash. Raises IdempotencyConflict."""
     if fresh:
         ring_after_commit()

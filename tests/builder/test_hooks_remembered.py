@@ -156,8 +156,10 @@ def test_the_rate_holds_and_each_request_counts_once_whatever_becomes_of_it(flow
     assert Run.objects.count() == 8
 
 
-def test_only_so_many_are_remembered(flow, monkeypatch):
+def test_only_so_many_are_remembered_and_no_sample(flow, monkeypatch):
     monkeypatch.setattr(hooks, "MOST_REMEMBERED", 1)
-    first = remembered(flow)
+    first = remembered(flow, sample={"large": "x"}, format="json")
+    assert hooks.remembered(first.split("/")[2]).config["format"] == "json"
+    assert "sample" not in hooks.remembered(first.split("/")[2]).config
     remembered(Workflow.objects.create(team=flow.team, name="Others"))
     assert hooks.remembered(first.split("/")[2]) is None and post(first).status_code == 202
