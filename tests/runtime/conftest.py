@@ -33,8 +33,9 @@ def engine(zygote, transactional_db, tmp_path: Path, monkeypatch: pytest.MonkeyP
     tmp_path.chmod(0o755)
     made = Engine(zygote, tmp_path)
     yield made
-    for worker in made.workers:  # shown with the report of a test that failed
-        print(f"worker {worker.pid} said last:\n{worker.tail()}")
+    for worker in made.workers:
+        if said := worker.tail():  # shown with the report of a test that failed
+            print(f"worker {worker.pid} said last:\n{said}")
     made.kill_all()
     step_types.cache_clear()
 
