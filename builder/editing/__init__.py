@@ -35,7 +35,7 @@ def apply(definition: dict[str, Any], operation: dict[str, Any]) -> Edit:
     _require_storable(operation)
     try:
         edit = act(definition, operation)
-    except (KeyError, TypeError) as wrong:
+    except (KeyError, TypeError, AttributeError) as wrong:
         raise EditError(f"The operation “{operation['op']}” is not complete: {wrong}.") from wrong
     _require_shape(edit.definition)
     if act is settings.replace:

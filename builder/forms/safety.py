@@ -186,7 +186,8 @@ def _header(step: Mapping[str, Any], kind: StepType) -> Shown | None:
 def _check_fields(check: Mapping[str, Any], offer: Offer) -> list[Shown]:
     prefix = "on_interrupted.check"
     http = step_types()["http"]
-    request = setup_fields("http", http.Config, check.get("request") or {}, offer)
+    given = check.get("request")
+    request = setup_fields("http", http.Config, given if isinstance(given, dict) else {}, offer)
     asked = {one.name.removeprefix("config."): one for one in request}
     found = [replace(asked[name], name=f"{prefix}.request.{name}", more=False) for name in CHECK_REQUEST]
     return found + [show(f"{prefix}.{name}", spec, check.get(name)) for name, spec in CHECK_SPECS.items()]

@@ -281,3 +281,16 @@ def test_a_task_that_the_built_in_model_cannot_do_is_said_before_anything_runs(t
 def test_what_cannot_come_true_is_said_before_anything_runs(step, field):
     found = [one.field for one in doubts({"steps": [{"id": "one", **step}]})]
     assert found == ([f"config.{field}"] if field else [])
+
+
+@pytest.mark.parametrize("request_", ["x", "{{ trigger.body }}", [[]], 5, True, {"url": 5, "method": [], "connection": {}}])
+def test_a_check_that_asks_for_anything_opens_and_is_put_right(builder, flow, request_):
+    """As an import may bring it."""
+    rule = {"check": {"request": request_, "happened": "true"}}
+    call = {"id": "call", "type": "http", "config": {"url": "https://a.example/x", "method": "POST"}, "on_interrupted": rule}
+    drafts.save(flow, {"format": 1, "name": "Leads", "triggers": [], "steps": [call]}, revision=None)
+    panel = builder.get(reverse("flow_panel", args=[flow.pk]), {"step": "call", "tab": "safety"})
+    assert panel.status_code == 200 and 'name="value"' in panel.content.decode()
+    for path in ("on_interrupted.check.request.url", "config.url.a.b", "config.url.0"):
+        operation = {"op": "configure", "step": "call", "set": {path: None}}
+        assert send(builder, flow, drafts.load(flow).revision, operation=operation).status_code < 500
