@@ -89,6 +89,39 @@ def test_a_slash_opens_the_data_at_the_caret(builder, lead, popup):  # noqa: F81
     assert find(definition(lead), "nurture")["config"]["body"] == "For https://a.example/x: {{ trigger.body.employees }} people"
 
 
+def test_data_is_dragged_into_a_field(builder, lead):  # noqa: F811
+    page = builder.open(lead.pk).page
+    builder.select("Send intro")
+    before = find(definition(lead), "send_intro")["config"]["subject"]
+    row = builder.panel.locator('.tree__row[data-path="trigger.body.email"]')
+    start, end = row.bounding_box(), builder.field("config.subject").locator(".expr").bounding_box()
+    with builder.saved():
+        page.mouse.move(start["x"] + 60, start["y"] + 8)
+        page.mouse.down()
+        page.mouse.move(start["x"] + 70, start["y"], steps=4)
+        page.mouse.move(end["x"] + end["width"] - 12, end["y"] + 12, steps=8)
+        page.mouse.up()
+    assert find(definition(lead), "send_intro")["config"]["subject"] == before + "{{ trigger.body.email }}"
+
+
+def test_what_was_typed_is_kept_whether_data_is_chosen_then_or_not(builder, lead):  # noqa: F811
+    page = builder.open(lead.pk).page
+    builder.select("Send intro")
+    box = builder.field("config.subject").locator(".expr")
+    box.fill("Hello ")
+    for _ in range(2):
+        builder.panel.locator('.tree__row[data-path="trigger"]').click()
+    assert builder.revision == 1, "folding the tree does not end the typing"
+    with builder.saved():
+        builder.insert_data("trigger.body.email")
+    assert find(definition(lead), "send_intro")["config"]["subject"].strip() == "Hello {{ trigger.body.email }}"
+    box.fill("Only typed")
+    builder.panel.locator('.tree__row[data-path="trigger"]').click()
+    with builder.saved():
+        page.keyboard.press("Escape")
+    assert find(definition(lead), "send_intro")["config"]["subject"] == "Only typed"
+
+
 def test_escape_leaves_what_was_typed_and_keeps_the_panel(builder, lead, popup):  # noqa: F811
     subject = emptied(builder, lead, "config.subject")
     builder.page.keyboard.type("/")

@@ -33,9 +33,39 @@ function insertCode(area, path) {
   area.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
+/* Where a row that is dragged may be let go. Browsers would move it there, which no row allows: they are told that it is copied. */
+const PLACES = "#panel .expr[contenteditable=true], #panel textarea:not([readonly]), #panel input[data-template]:not([readonly])";
+const KIND = "text/x-holdfast-path";
+const placeOf = event => (event.dataTransfer?.types.includes(KIND) && event.target.closest?.(PLACES)) || null;
+let over = null;
+
+function hold(place) {
+  over?.classList.remove("is-over");
+  over = place;
+  over?.classList.add("is-over");
+}
+
+document.addEventListener("dragover", event => {
+  const place = placeOf(event);
+  if (place !== over) hold(place);
+  if (!place) return;
+  event.preventDefault();
+  event.dataTransfer.dropEffect = "copy";
+});
+document.addEventListener("dragend", () => hold(null));
+document.addEventListener("drop", event => {
+  const place = placeOf(event);
+  hold(null);
+  if (!place) return;
+  event.preventDefault();
+  const path = event.dataTransfer.getData(KIND);
+  if (place.matches(".expr")) place.closest("hf-expr").drop(path, event);
+  else insertCode(place, path);
+});
+
 class Data extends HTMLElement {
   connectedCallback() {
-    this.addEventListener("mousedown", event => event.preventDefault());
+    this.addEventListener("focusout", this.#leave);
     this.addEventListener("click", this.#click);
     this.addEventListener("keydown", this.#key);
     this.addEventListener("dragstart", this.#drag);
@@ -49,6 +79,11 @@ class Data extends HTMLElement {
     data.querySelector("[data-data-find]").addEventListener("click", () => this.#toggleSearch(data));
     data.querySelector("[data-data-search]").addEventListener("input", event => this.#filter(event.target.value.trim().toLowerCase()));
   }
+
+  /* Pressed, a row takes the focus, else it could not be dragged. The field is left when the focus goes on to somewhere else. */
+  #leave = ({ relatedTarget }) => {
+    if (!this.contains(relatedTarget) && !field?.contains(relatedTarget)) field?.leave?.();
+  };
 
   #click = event => {
     const row = event.target.closest(".tree__row");
@@ -78,7 +113,7 @@ class Data extends HTMLElement {
 
   #drag = event => {
     const { path } = event.target.closest(".tree__row").dataset;
-    event.dataTransfer.setData("text/x-holdfast-path", path);
+    event.dataTransfer.setData(KIND, path);
     event.dataTransfer.setData("text/plain", braced(path));
     event.dataTransfer.effectAllowed = "copy";
   };

@@ -12,10 +12,9 @@ class Expr extends HTMLElement {
     this.append(this.editor);
     this.#render(this.control.value);
     this.addEventListener("input", event => event.target === this.editor && this.#typed());
-    this.editor.addEventListener("focusout", () => this.#left());
+    this.editor.addEventListener("focusout", ({ relatedTarget }) => relatedTarget?.closest("hf-data") || this.leave());
     this.editor.addEventListener("keydown", this.#key);
     this.editor.addEventListener("paste", this.#paste);
-    this.editor.addEventListener("drop", this.#drop);
     this.editor.addEventListener("click", this.#beside);
     this.editor.addEventListener("dblclick", event => this.#open(event.target.closest(".pill")));
   }
@@ -115,7 +114,8 @@ class Expr extends HTMLElement {
     this.dirty = true;
   }
 
-  #left() {
+  /* Whoever goes to the data comes back with some of it: only then, or elsewhere, is what was typed done. */
+  leave() {
     this.#commit();
     if (/\{\{/.test(this.editor.textContent)) this.#render(this.control.value);
   }
@@ -141,26 +141,29 @@ class Expr extends HTMLElement {
     document.execCommand("insertText", false, this.lines ? text : text.replace(/\s*\n\s*/g, " "));
   };
 
-  #drop = event => {
-    const path = event.dataTransfer.getData("text/x-holdfast-path");
-    if (!path) return;
-    event.preventDefault();
-    const range = document.caretRangeFromPoint?.(event.clientX, event.clientY);
-    if (range && this.editor.contains(range.startContainer)) {
+  /* Put a path where it was let go; on a pill, beside it. */
+  drop(path, { target, clientX, clientY }) {
+    const pill = target.closest(".pill");
+    const range = document.caretRangeFromPoint?.(clientX, clientY);
+    if (pill) this.#caretBeside(pill, clientX);
+    else if (range && this.editor.contains(range.startContainer)) {
       getSelection().removeAllRanges();
       getSelection().addRange(range);
     }
     this.insert(path);
-  };
+  }
 
   /* A pill that is pressed has the caret on that side of it. */
   #beside = ({ target, clientX, detail }) => {
     const pill = target.closest(".pill");
-    if (!pill || detail > 1 || this.editor.contentEditable !== "true") return;
+    if (pill && detail < 2 && this.editor.contentEditable === "true") this.#caretBeside(pill, clientX);
+  };
+
+  #caretBeside(pill, clientX) {
     const { left, width } = pill.getBoundingClientRect();
     this.editor.focus();
     getSelection().collapse(this.editor, [...this.editor.childNodes].indexOf(pill) + (clientX > left + width / 2));
-  };
+  }
 
   /* A pill opened is its text again; leaving the field closes it. */
   #open(pill) {
