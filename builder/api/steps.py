@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
+from runtime.jsonvalues import loads_strict
 from runtime.models import Attempt, Frame, Run, StepResult
 from runtime.paths import step_of
 
@@ -98,12 +99,13 @@ def _write_cursor(result: StepResult) -> str:
 
 def _read_cursor(text: str) -> tuple[str, str, int]:
     try:
-        scope, path, take = json.loads(urlsafe_b64decode(text.encode()))
-    except ValueError:
+        told = loads_strict(urlsafe_b64decode(text.encode()))
+    except ValueError:  # BadJson is one
         raise _not_ours() from None
-    if not (isinstance(scope, str) and isinstance(path, str) and isinstance(take, int)) or "\x00" in scope + path:
-        raise _not_ours()
-    return scope, path, take
+    match told:
+        case [str(scope), str(path), int(take)] if 0 <= take < 2**31:
+            return scope, path, take
+    raise _not_ours()
 
 
 def _not_ours() -> Refused:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from builder.api.errors import Refused
 from builder.api.steps import steps_of
 from tests.builder import factories
 
@@ -51,3 +53,14 @@ def pages_read(sql: str) -> int:
         plan = cursor.fetchone()[0]
     plan = json.loads(plan) if isinstance(plan, str) else plan
     return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+
+@pytest.mark.parametrize(
+    "told", ["", "x", "null", "[]", "5", '["", "", null]', '["", "", 1e400]', f'["", "", {10**30}]', f'["", "", {2**40}]', '["\\ud800", "", 1]', '["\\u0000", "", 1]', "[" * 1_400],
+)  # fmt: skip
+def test_a_cursor_that_is_none_of_ours_is_told_so(told):
+    run = factories.run()
+    for text in (urlsafe_b64encode(told.encode()).decode(), told, "é"):
+        with pytest.raises(Refused) as refused:
+            steps_of(run, text, 10)
+        assert refused.value.status == 422
