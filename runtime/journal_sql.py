@@ -302,12 +302,12 @@ with dropped as (
     returning w.run_id, w.id, w.kind, w.state
 )
 insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child' and state = 'cancelled'"""),
-    # What calls cost since the last release.
+    # What calls cost since the last release; no run costs more than its column holds, or it could not end.
     "spent": Statement("bigint numeric", """
-update run set cost = coalesce(run.cost, 0) + r.cost from {rows} as r(run_id, cost) where run.id = r.run_id"""),
+update run set cost = least(coalesce(run.cost, 0) + r.cost, 999999) from {rows} as r(run_id, cost) where run.id = r.run_id"""),
     # What all calls of the run cost, reckoned once, at its end.
     "cost": Statement("bigint", """
-update run set cost = (select sum(cost) from (
+update run set cost = (select least(sum(cost), 999999) from (
     select a.cost from attempt a where a.run_id = run.id union all select c.cost from run c where c.parent_id = run.id) spent)
 from {rows} as r(run_id) where run.id = r.run_id"""),
 }

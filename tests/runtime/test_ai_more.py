@@ -154,3 +154,16 @@ def test_config_problems_name_their_field():
     assert [problem.field for problem in check(definition)] == ["budget_run"]
     step = {"id": "ask", "type": "ai", "config": EXTRACT | {"corrections": 9}}
     assert [problem.field for problem in check({"format": 1, "name": "x", "steps": [step]})] == ["config.corrections"]
+
+
+def test_a_run_whose_calls_cost_more_than_can_be_told_ends(engine, clock):
+    """A gateway that says that each costs thousands."""
+    run = engine.start(engine.publish([{"id": "wait", "type": "delay", "config": {"for": "1h"}}]))
+    engine.worker()
+    engine.parked(run)
+    engine.sql(
+        "insert into attempt (run_id, scope, path, take, n, operation, token, started_at, ended_at, outcome, cost) "
+        "select %s, '', 'wait', 1, n, 'call', 1, now(), now(), 'answered', 9999 from generate_series(1, 200) n returning n", run
+    )  # fmt: skip
+    clock.advance(hours=1)
+    assert engine.ends(run).cost == 999_999
