@@ -71,8 +71,9 @@ drop trigger if exists run_moves on run;
 create trigger run_moves after update of state on run for each row
     when (old.state is distinct from new.state) execute function run_moves();
 
--- What is finished is not run again, and what is not finished does not go.
-create or replace function only_unfinished() returns trigger language plpgsql as $$
+-- What is finished is not run again, and what is not finished does not go. Tables are found by the path of now, for a restore of
+-- data into tables that are there (`pg_restore --data-only`) has none.
+create or replace function only_unfinished() returns trigger language plpgsql set search_path from current as $$
 begin
     if exists (select from run where id = new.run_id and state not in ('open', 'attention')) then
         raise exception 'run % has ended and cannot be dispatched', new.run_id using errcode = 'HF013';

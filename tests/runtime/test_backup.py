@@ -19,14 +19,15 @@ def dumped(postgres, tmp_path):
     name = connection.settings_dict["NAME"]
     tools, url = postgres.programs, postgres.url(name)
 
-    def lose_and_restore() -> None:
+    def lose_and_restore(*parts: list[str]) -> None:
         file = tmp_path / "holdfast.dump"
         _run(tools / "pg_dump", "--format=custom", f"--file={file}", url)
         connections["default"].close()
         with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as admin:
             admin.execute(f'drop database "{name}" with (force)')
             admin.execute(f'create database "{name}" owner holdfast')
-        _run(tools / "pg_restore", "--exit-on-error", f"--dbname={url}", str(file))
+        for part in parts or [[]]:
+            _run(tools / "pg_restore", "--exit-on-error", *part, f"--dbname={url}", str(file))
 
     return lose_and_restore
 
@@ -36,7 +37,8 @@ def _run(*command: object) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_runs_go_on_from_a_restored_dump(engine, dumped):
+@pytest.mark.parametrize("parts", [[], [["--schema-only"], ["--data-only", "--single-transaction"]]], ids=["whole", "data into tables"])
+def test_runs_go_on_from_a_restored_dump(engine, dumped, parts):
     steps = [
         {"id": "before", "type": "probe"},
         {"id": "both", "type": "parallel", "branches": [
@@ -51,7 +53,7 @@ def test_runs_go_on_from_a_restored_dump(engine, dumped):
     engine.parked(waiting)
     assert worker.stop() == 0
 
-    dumped()
+    dumped(*parts)
 
     engine.worker()
     approval = Approval.objects.get(run_id=waiting)
