@@ -72,10 +72,16 @@ async def _try(execution: Execution, ctx: StepContext) -> Outcome:
             outcome = await ctx.node.step.run(ctx)
     except TimeoutError:
         raise StepError(f"No answer within {ctx.node.timeout:g} s.", outcome=AttemptOutcome.UNKNOWN, retry=True) from None
-    except (StepError, OverBudget, StaleClaim, Refused, LaneStopped, Unstorable):
+    except (OverBudget, StaleClaim, LaneStopped):
+        if ctx.open:  # between two calls: the last one has its answer, and no other follows
+            execution.add(ctx.settled_as_answered())
+        raise
+    except (StepError, Refused, Unstorable):
         raise
     except (Exception, asyncio.CancelledError) as bug:
         if ctx.open is None or is_told_to_end(bug):
+            if ctx.open and execution.claim.lost:  # the run may have ended: then nobody else settles it
+                execution.add(ctx.settled(AttemptOutcome.UNKNOWN, error=STOPPED))
             raise
         about = {"run": execution.run.id, "step": ctx.path}
         log.exception("run %s: step %s broke after its call began", execution.run.id, ctx.path, extra=about)

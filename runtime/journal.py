@@ -29,6 +29,8 @@ RIDE_ROWS = 200
 RIDE_SECONDS = 0.05
 MOST_AT_ONCE = 64_000_000
 """Characters of large values in one batch, or one entry: Postgres hangs up on a message of more than a gigabyte."""
+OUTCOME = 6
+"""So many columns lead the row that settles a call: its key and its outcome."""
 SENT_AGAIN = ("08", "25006", "40", "53", "57", "58")
 """What SQLSTATEs begin with after which the same batch may succeed: connection, read-only (a standby that is not promoted
 yet), rollback, resources, operator intervention, system error."""
@@ -130,7 +132,7 @@ class Journal:
 
     async def _write(self, entries: list[Entry]) -> None:
         """Write the entries; set apart those whose claim is gone, and by halving those that the database refuses."""
-        entries = [entry for entry in entries if not self._hopeless(entry)]
+        entries = await self._without_hopeless(entries)
         if any(entry.claim.lost for entry in entries):
             entries = await self._without_stale(entries)
         if not entries:
@@ -147,17 +149,20 @@ class Journal:
             for entry in entries:
                 _tell(entry, entry.returned)
 
-    def _hopeless(self, entry: Entry) -> bool:
-        """Whether the entry's claim has failed already; its waiter is told."""
-        if entry.claim.refused is not None:
-            _tell(entry, Refused(entry.claim.refused))
-            return True
-        return False
+    async def _without_hopeless(self, entries: list[Entry]) -> list[Entry]:
+        """Tell the owners of claims that have failed already, record how their calls ended, and return the other entries."""
+        hopeless = [(entry, Refused(entry.claim.refused)) for entry in entries if entry.claim.refused is not None]
+        held = [entry for entry in entries if entry.claim.refused is None]
+        await self._settle_unfenced([entry for entry, _ in hopeless])
+        for entry, refused in hopeless:
+            _tell(entry, refused)
+        return held
 
     async def _write_halves(self, entries: list[Entry], error: psycopg.Error | UnicodeEncodeError) -> None:
         claims = list(dict.fromkeys(entry.claim for entry in entries))
         if len(claims) == 1:
             claims[0].refused = str(isinstance(error, psycopg.Error) and error.diag.message_primary or error)
+            await self._settle_unfenced(entries)
             for entry in entries:
                 _tell(entry, Refused(claims[0].refused))
             return
@@ -172,20 +177,25 @@ class Journal:
                                  [list(tokens), [claim.run_id for claim in tokens.values()]])
         for token in tokens.keys() - {token for (token,) in rows}:
             tokens[token].lost = True
-        stale = [entry for entry in entries if entry.claim.lost]
+        # Divided before the next pause, in which others may be lost (`Execution.lose`): those are told by whoever sees them next.
+        stale, held = [], []
+        for entry in entries:
+            (stale if entry.claim.lost else held).append(entry)
         await self._settle_unfenced(stale)
         for entry in stale:
             _tell(entry, StaleClaim())
-        return [entry for entry in entries if not entry.claim.lost]
+        return held
 
     async def _settle_unfenced(self, entries: list[Entry]) -> None:
-        """How a call ended is recorded also when its run went elsewhere; only advancing is fenced."""
+        """How a call ended is recorded also when its run went elsewhere, or its other rows are refused; only advancing is fenced."""
         settled = [row for entry in entries for kind, row in entry.rows if kind == "settle"]
         if settled:
             try:
                 await self._query(ROWS["settle"].sql, ROWS["settle"].columns(settled))
-            except psycopg.DataError as error:
-                log.error("journal: how calls of lost runs ended cannot be recorded: %s", error)
+            except (psycopg.DataError, UnicodeEncodeError) as error:
+                log.error("journal: of how calls ended no more than the outcome can be recorded: %s", error)
+                bare = [(*row[:OUTCOME], *[None] * len(row[OUTCOME:])) for row in settled]
+                await self._query(ROWS["settle"].sql, ROWS["settle"].columns(bare))
 
     async def _transact(self, entries: list[Entry]) -> None:
         """One transaction, sent as one pipeline; sent again when the connection broke before the commit."""

@@ -190,19 +190,17 @@ class StepContext:
         further = bool(self.open or self.parts)
         if self.open:
             n = self.open[1] + 1
-            outcome, answer, error = self.answer or (AttemptOutcome.ANSWERED, None, None)
-            self.lines.append(self.settled(outcome, answer, error))
-            self.answer = None
+            self.lines.append(self.settled_as_answered())
         if further and self.limit is not None:  # the time-out is each call's own
             self.limit.restart(self.node.timeout + MORE_CALLS_SLACK)
         token = self._execution.claim.token
-        rows, self.lines = self.lines, []
         if self.names.get("callbacks"):
             request = without_signatures(request)
         try:
             dumped = self._execution.dump(request, "What is recorded of the request")
         except Unstorable as wrong:
             raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
+        rows, self.lines = self.lines, []
         handed_over = time.monotonic()
         with self._off_the_clock():
             await self._execution.commit(*rows, ("attempt", (*self.key, n, operation, token, dumped)))
@@ -231,6 +229,11 @@ class StepContext:
     def idempotency_key(self, operation: str) -> str:
         """The same in every attempt of a take."""
         return key_of(self.run_id, self._execution.run.created_at, self.path, self.take, operation)
+
+    def settled_as_answered(self) -> Row:
+        """The row that settles the open attempt with what the step told of its answer (`answered`)."""
+        (outcome, answer, error), self.answer = self.answer or (AttemptOutcome.ANSWERED, None, None), None
+        return self.settled(outcome, answer, error)
 
     def settled(self, outcome: AttemptOutcome, done: Done | StepError | None = None, error: str | None = None) -> Row:
         """The row that settles the open attempt."""

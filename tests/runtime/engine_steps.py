@@ -43,6 +43,10 @@ class ProbeConfig(Config):
     asks: bool = False
     """Whether an interrupted call asks a person, when the step says nothing else."""
     operations: int = 1
+    between: Text = ""
+    """Stay between two operations until a file of this name is in the folder."""
+    grows: int = 0
+    """By how many characters the request of each operation is larger than that of the one before."""
     breaks: Literal["", "error", "cancelled"] = ""
     """Raise what no step should, after the effect: an error of its own, or what it waited for was cancelled."""
     tokens: int | None = None
@@ -60,7 +64,10 @@ class Probe(StepType):
     async def run(self, ctx: Context) -> Outcome:
         config = ctx.config
         for operation in range(1, config["operations"] + 1):
-            attempt = await ctx.begin({"note": config["note"]}, f"call{operation}" if operation > 1 else "call")
+            while operation > 1 and config["between"] and not (folder() / config["between"]).exists():
+                await asyncio.sleep(0.1)
+            request = {"note": config["note"]} | ({"more": "x" * (config["grows"] * (operation - 1))} if config["grows"] else {})
+            attempt = await ctx.begin(request, f"call{operation}" if operation > 1 else "call")
             if attempt.n <= config["fail"] and not (folder() / "healed").exists():
                 raise StepError(
                     f"Not at attempt {attempt.n}.",

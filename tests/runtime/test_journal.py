@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from runtime import acts
 from runtime.database import connect
 from runtime.journal import MOST_AT_ONCE, Claim, Journal, Refused, StaleClaim
 from runtime.models import Attempt, Dispatch, FrameValue, LogLine, Run, Wait
@@ -102,6 +103,33 @@ def test_a_lost_claim_settles_its_calls_and_begins_none(engine, claims):
     assert [type(one) for one in told] == [StaleClaim, StaleClaim]
     assert [(one.n, one.outcome) for one in Attempt.objects.all()] == [(1, "answered")]
     assert written() == []
+
+
+def test_a_claim_that_is_lost_while_others_settle_is_told_and_settles_its_calls(engine, claims, monkeypatch):
+    """Two runs are cancelled, one after the other: the second while the end of the first one's call is written. Its owner learns so
+    from the watch, beside the journal."""
+    first, second, _ = claims
+    settle = Journal._settle_unfenced
+
+    async def meanwhile(journal: Journal, entries: list) -> None:
+        await settle(journal, entries)
+        if entries and not second.lost:
+            second.lost = True  # as Execution.lose
+            await asyncio.to_thread(cancelled, second)
+
+    async def work(journal: Journal) -> list[Any]:
+        await all_at_once(journal, *((claim, [attempt(claim)]) for claim in (first, second)))
+        await asyncio.to_thread(cancelled, first)
+        async with asyncio.timeout(60):
+            return await all_at_once(journal, *((claim, [settled(claim), line(claim)]) for claim in (first, second)))
+
+    def cancelled(claim: Claim) -> None:
+        acts.cancel(claim.run_id)
+        connection.close()
+
+    monkeypatch.setattr(Journal, "_settle_unfenced", meanwhile)
+    assert [type(one) for one in journaling(work)] == [StaleClaim, StaleClaim]
+    assert [one.outcome for one in Attempt.objects.all()] == ["answered"] * 2
 
 
 def test_a_run_is_released_only_when_all_that_happened_to_it_was_acted_upon(engine, claims):
