@@ -25,8 +25,11 @@ from .people import asks_own
 from .starts import copy_files, start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
-# The end by a person: the run's state, its dispatch row and its waits, under the run's lock.
-END_BY_PERSON = "update run set state = %s, ended_at = holdfast_now(), error = %s::jsonb where id = %s and state = any(%s)"
+# The end by a person: the run's state and its dispatch row by one statement, for a requeue may come at any moment.
+END_BY_PERSON = """
+with gone as (delete from dispatch where run_id = %(run)s)
+update run set state = %(state)s, ended_at = holdfast_now(), error = %(error)s::jsonb where id = %(run)s and state = any(%(unfinished)s)
+"""
 REOPEN = """
 update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed'
 returning version_id, workflow_id, test
@@ -80,8 +83,7 @@ def cancel(run_id: int, *, user=None, why: str = "") -> bool:
     if waits.lock(run_id) is None:
         return False
     with connection.cursor() as cursor:
-        cursor.execute("delete from dispatch where run_id = %s", [run_id])
-        cursor.execute(END_BY_PERSON, [RunState.CANCELLED, None, run_id, list(UNFINISHED)])
+        cursor.execute(END_BY_PERSON, {"run": run_id, "state": RunState.CANCELLED, "error": None, "unfinished": list(UNFINISHED)})
         changed = cursor.rowcount == 1
         if changed:
             cursor.execute(FOLLOWED, [run_id])
@@ -101,9 +103,8 @@ def force_fail(run_id: int, *, user=None, why: str = "") -> bool:
     waits.lock(run_id)
     message = f"Failed by hand{_by(user)}{f': {why}' if why else '.'}"
     with connection.cursor() as cursor:
-        cursor.execute("delete from dispatch where run_id = %s", [run_id])
-        error = {"message": message, "kind": kind_of({"message": "Failed by hand"})}
-        cursor.execute(END_BY_PERSON, [RunState.FAILED, json.dumps(error), run_id, list(UNFINISHED)])
+        error = json.dumps({"message": message, "kind": kind_of({"message": "Failed by hand"})})
+        cursor.execute(END_BY_PERSON, {"run": run_id, "state": RunState.FAILED, "error": error, "unfinished": list(UNFINISHED)})
         changed = cursor.rowcount == 1
         if changed:
             cursor.execute(FOLLOWED, [run_id])

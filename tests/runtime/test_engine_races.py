@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from django.db import connection
 
 from runtime import acts, approvals, waits
 from runtime.models import Approval, AuditEntry, Decision, Dispatch, Run, Signal, Wait, Workflow
@@ -196,6 +197,21 @@ def test_a_requeue_at_one_instant_counts_once(engine):
     engine.ends(run, "failed")
     assert [attempt.take for attempt in engine.attempts(run)] == list(range(1, told.count(True) + 2))
     assert AuditEntry.objects.filter(action="requeue").count() == told.count(True)
+
+
+def test_a_requeue_in_the_middle_of_a_force_fail_is_no_error(engine):
+    run = engine.start(engine.publish(CALLBACK))
+    assert acts.force_fail(run)
+
+    def requeue_before_the_end(execute, sql, params, many, context):
+        if "update run" in sql and engine.state(run) == "failed":
+            assert at_once(lambda: acts.requeue(run)) == [True]
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(requeue_before_the_end):
+        assert acts.force_fail(run)
+    assert engine.state(run) == "failed" and not Dispatch.objects.filter(run_id=run).exists()
+    assert Wait.objects.filter(run_id=run, state="open").count() == 0
 
 
 def test_one_key_twenty_times_at_one_instant_starts_one_run(engine):
