@@ -20,6 +20,7 @@ from .runrows import Iteration, LoopPage, Place, Rows
 
 UNFINISHED = ("open", "attention")
 SOON = timedelta(seconds=1)
+END_UNKNOWN = "its end is not known"
 OUTSIDE_OUTCOMES = {
     AttemptOutcome.NOT_SENT: "not sent",
     AttemptOutcome.REFUSED: "refused",
@@ -291,12 +292,12 @@ class _Maker:
     def spans(self, place: Place, state: str) -> Iterator[Span]:
         last = place.attempts[-1] if place.attempts else None
         for attempt in place.earlier:
-            title = f"Take {attempt.take}, {attempt_title(attempt).lower()}"
+            title = f"Take {attempt.take}, {attempt_title(attempt, self.going).lower()}"
             yield Span("lost", attempt.started_at, attempt.ended_at or self.end, title)
         for attempt in place.attempts:
             end = attempt.ended_at or self.end
             good = attempt is last and state not in ("attention",) and (attempt.error is None or state == "failed")
-            yield Span("work" if good else "lost", attempt.started_at, end, attempt_title(attempt))
+            yield Span("work" if good else "lost", attempt.started_at, end, attempt_title(attempt, self.going))
         for wait in place.waits:
             if wait.kind == WaitKind.RETRY:
                 continue
@@ -356,9 +357,10 @@ def decided_note(place: Place) -> Note | None:
     return Note(f"{who} {decision}".strip()) if decision else None
 
 
-def attempt_title(attempt: Any) -> str:
+def attempt_title(attempt: Any, going: bool) -> str:
+    """`going`: whether the run has not ended. After its end nobody else says what became of a call whose worker died."""
     if attempt.ended_at is None:
-        return f"Attempt {attempt.n}, under way"
+        return f"Attempt {attempt.n}, {'under way' if going else END_UNKNOWN}"
     words = attempt.error or OUTSIDE_OUTCOMES.get(attempt.outcome, str(attempt.outcome or ""))
     return f"Attempt {attempt.n}: {words}"[:200]
 

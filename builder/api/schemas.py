@@ -168,7 +168,7 @@ class StepOut(Schema):
     path: str
     step: str
     take: int
-    state: str = Field(description="succeeded, failed, skipped; running while only attempts are known.")
+    state: str = Field(description="succeeded, failed, skipped; running while only attempts are known, cancelled when the run ended before the step.")
     input: Any
     output: Any
     output_size: int | None = Field(

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef
 from runtime.jsonvalues import loads_strict
 from runtime.models import Attempt, Frame, Run, StepResult
 from runtime.paths import step_of
+from runtime.states import UNFINISHED
 
 from .errors import Refused
 
@@ -52,7 +53,8 @@ def _in_flight(run: Run) -> list[dict[str, Any]]:
     found: dict[Place, list[Attempt]] = defaultdict(list)
     for attempt in Attempt.objects.filter(~Exists(result), run_id=run.pk, scope__in=scopes).order_by("started_at", "n"):
         found[attempt.path, attempt.take].append(attempt)
-    return [_unfinished(path, take, attempts) for (path, take), attempts in found.items()]
+    state = "running" if run.state in UNFINISHED else "cancelled"
+    return [_unfinished(path, take, attempts, state) for (path, take), attempts in found.items()]
 
 
 def _finished(result: StepResult, attempts: list[Attempt]) -> dict[str, Any]:
@@ -74,12 +76,12 @@ def _finished(result: StepResult, attempts: list[Attempt]) -> dict[str, Any]:
     }
 
 
-def _unfinished(path: str, take: int, attempts: list[Attempt]) -> dict[str, Any]:
+def _unfinished(path: str, take: int, attempts: list[Attempt], state: str) -> dict[str, Any]:
     return {
         "path": path,
         "step": step_of(path),
         "take": take,
-        "state": "running",
+        "state": state,
         "input": attempts[-1].request,
         "output": None,
         "output_size": None,

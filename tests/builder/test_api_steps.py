@@ -40,6 +40,12 @@ def test_a_page_of_steps_reads_no_other_pages_attempts_and_the_last_tells_what_i
         assert pages_read(query["sql"]) < 300, query["sql"]
 
 
+def test_nothing_runs_in_a_run_that_has_ended():
+    run = factories.run(state="cancelled")
+    factories.attempt(run, "qualify", 1, 1, None)
+    assert [(step["path"], step["state"]) for step in steps_of(run, None, 10)[0]] == [("qualify", "cancelled")]
+
+
 def _late(cursor_text: str) -> str:
     from base64 import urlsafe_b64encode
 

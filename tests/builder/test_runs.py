@@ -188,6 +188,14 @@ def test_the_page_shows_what_was_asked_of_whom(client, operator, version):
     assert reverse("approval", args=[wait.pk]) in shown
 
 
+def test_a_call_of_a_cancelled_run_whose_worker_died_is_not_under_way_for_ever(client, operator, version):
+    run = factories.run(version, state="cancelled")
+    factories.attempt(run, "qualify", 1, 0, None)
+    client.force_login(operator)
+    shown = client.get(f"/runs/{run.pk}/?step=qualify&tab=attempts").content.decode()
+    assert "its end is not known" in shown and "under way" not in shown
+
+
 def test_the_page_shows_a_failure_with_its_attempts_and_what_to_do(client, operator, version):
     error = {"step": "deal", "name": "Create deal in CRM", "path": DEAL, "field": "", "message": "503 Service Unavailable"}
     run = factories.run(version, state="failed", error=error)

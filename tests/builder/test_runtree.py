@@ -113,6 +113,12 @@ def test_failed_attempts_look_different_from_the_one_that_counted():
     assert nodes["qualify"].time == timedelta(seconds=4.7)
 
 
+@pytest.mark.parametrize(("of_run", "told"), [({}, "under way"), ({"state": "cancelled", "ended": 9}, "its end is not known")])
+def test_a_call_without_an_end_is_under_way_while_its_run_is(of_run, told):
+    nodes = shown(rows(attempts=[attempt("qualify", 1, 0.1, None)]), **of_run)
+    assert [span.title for span in nodes["qualify"].spans] == [f"Attempt 1, {told}"]
+
+
 def test_a_failure_stops_its_siblings_and_leaves_later_steps_unstarted():
     seen = rows([result(DEAL, 29, 182, "failed")], waits=[wait(TWO_DAYS, "timer", 5, due=9999, state="suspended")])
     nodes = shown(seen, state="failed", ended=182)

@@ -17,7 +17,7 @@ from builder.models import Draft
 from builder.questions import left, missing
 from builder.remedies import in_flow, remedy
 from builder.runrows import Place, Rows
-from builder.runtree import OUTSIDE_OUTCOMES, Node
+from builder.runtree import END_UNKNOWN, OUTSIDE_OUTCOMES, Node
 from runtime.approvals import approved
 from runtime.definition import children, find
 from builder.largevalues import files_it_began_with, given_file, large_output
@@ -48,7 +48,7 @@ def panel(
     shown |= {
         "node": node,
         "place": place,
-        "attempts": _attempts(place),
+        "attempts": _attempts(place, run.state in UNFINISHED),
         "ran": _ran(place),
         "mails": list(OutboxMessage.objects.filter(run_id=run.pk, path=node.path).defer("payload").order_by("pk")[:20])
         if node.icon == "email" else [],
@@ -219,14 +219,14 @@ def _approval(wait: Any) -> dict[str, Any] | None:
     }
 
 
-def _attempts(place: Place) -> list[dict[str, Any]]:
+def _attempts(place: Place, going: bool) -> list[dict[str, Any]]:
     """Newest first, each with the words for how it ended."""
     holder = _holder(place)
     return [
         {
             "row": attempt,
-            "state": _attempt_state(attempt),
-            "words": _attempt_words(attempt),
+            "state": _attempt_state(attempt, going),
+            "words": _attempt_words(attempt, going),
             "took": attempt.ended_at - attempt.started_at if attempt.ended_at else None,
             "request_size": _size(attempt.request),
             **_response(attempt.response),
@@ -284,17 +284,17 @@ def _key(place: Place) -> str:
     return str(keys.pop()) if len(keys) == 1 and len(place.attempts) > 1 else ""
 
 
-def _attempt_state(attempt: Any) -> str:
+def _attempt_state(attempt: Any, going: bool) -> str:
     if attempt.ended_at is None:
-        return "running"
+        return "running" if going else "attention"
     if attempt.outcome == AttemptOutcome.ANSWERED:
         return "failed" if attempt.error else "succeeded"
     return "attention" if attempt.outcome == AttemptOutcome.UNKNOWN else "failed"
 
 
-def _attempt_words(attempt: Any) -> str:
+def _attempt_words(attempt: Any, going: bool) -> str:
     if attempt.ended_at is None:
-        return "under way"
+        return "under way" if going else END_UNKNOWN
     status = attempt.response.get("status") if isinstance(attempt.response, dict) else None
     return str(status) if isinstance(status, int) else OUTSIDE_OUTCOMES.get(attempt.outcome, "")
 
