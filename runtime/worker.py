@@ -205,8 +205,8 @@ class Worker:
     def held(self) -> dict[int, int]:
         """The runs in its hands, by the tokens of their claims; with those whose memory is just being loaded. May be asked by
         another thread."""
-        held = {execution.claim.token: execution.claim.run_id for execution in list(self.executions.values())}
-        return held | self.claiming.beginning
+        beginning = self.claiming.beginning  # first: what has begun meanwhile is among the others then
+        return beginning | {execution.claim.token: execution.claim.run_id for execution in list(self.executions.values())}
 
     # What it lends to its runs (`execution.Services`)
 
