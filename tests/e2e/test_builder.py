@@ -312,11 +312,14 @@ def test_the_view_keeps_its_place_when_steps_change(builder, lead):
 
 def test_one_step_is_tried_and_the_request_shown(builder, lead):
     builder.open(lead.pk)
+    builder.page.set_viewport_size({"width": 1440, "height": 640})
     builder.select("Qualify lead")
     builder.page.locator("#tab-test").click()
     builder.page.get_by_role("button", name="Show the request").click()
-    expect(builder.page.locator("#test-result")).to_contain_text("Nothing was sent")
-    expect(builder.page.locator("#test-result")).to_contain_text("classify")
+    result = builder.page.locator("#test-result")
+    expect(result).to_contain_text("Nothing was sent")
+    expect(result).to_contain_text("classify")
+    expect(result.locator(".json__bar")).to_be_in_viewport(ratio=1)
 
 
 @pytest.mark.parametrize("width", [1024, 390])
