@@ -68,6 +68,16 @@ with now as materialized (
 )
 select seconds, run_id, deaths, looked from now left join taken on true
 """
+# After the database's clock leapt back: what was leased by the clock before would be held for as long as it leapt. Owners that
+# live renew in time.
+SHORTEN = """
+with far as materialized (
+    select run_id from dispatch
+    where token is not null and leased_until > clock_timestamp() + make_interval(secs => 2 * %(lease)s)
+    order by run_id for no key update skip locked
+)
+update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %(lease)s) from far where d.run_id = far.run_id
+"""
 # Claims of this worker that it knows nothing of: the reply to the claim was lost. Looked for among the claimed rows alone, by
 # their index, and only after a claim that broke: the index keeps what is claimed no more while a snapshot is held elsewhere.
 UNKNOWN = "select token from dispatch where token is not null and worker_id = %s and token <> all(%s)"

@@ -41,6 +41,19 @@ def test_a_signal_finds_the_run_that_waits_for_its_key(engine):
     assert engine.ends(first) and engine.output(first, "paid") is None
 
 
+def test_a_test_run_takes_nothing_from_a_run_that_waits(engine):
+    """Of a draft that somebody tries with a real order."""
+    version = flow(engine, **PAID)
+    engine.worker()
+    test = engine.start(version, {"order": 17}, test=True)
+    engine.parked(test)
+    run = engine.start(version, {"order": 17})
+    engine.parked(run)
+    assert signals.send(team(), "order_paid", "17", 1, "a") == signals.send(team(), "order_paid", "17", 2, "b") == "taken"
+    engine.ends(run), engine.ends(test)
+    assert (engine.output(run, "paid"), engine.output(test, "paid")) == (1, 2)
+
+
 @pytest.mark.parametrize("failpoint", ["", "journal.after:1", "journal.before:2"])
 @pytest.mark.fault(6)
 def test_a_signal_that_comes_early_is_kept_whatever_dies(engine, failpoint):
