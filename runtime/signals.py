@@ -25,11 +25,11 @@ insert into named_signal (team_id, name, key, dedupe, payload, received_at) valu
 on conflict (team_id, name, key, dedupe) do nothing returning id
 """
 UNTAKEN = "select count(*) from named_signal where team_id = %s and name = %s and key = %s and wait_id is null"
-# Waits for this name and key, the oldest first.
+# Waits for this name and key, the oldest first; those of test runs after all others, from which they must take nothing.
 WAITING = """
 select w.id, w.run_id from wait w join run on run.id = w.run_id join workflow f on f.id = run.workflow_id
 where w.kind = 'callback' and w.state = 'open' and w.data ->> 'signal' = %(name)s and w.data ->> 'key' = %(key)s
-  and f.team_id = %(team)s order by w.id limit 20
+  and f.team_id = %(team)s order by run.test, w.id limit 20
 """
 NEXT = """
 select id, payload::text from named_signal where team_id = %s and name = %s and key = %s and wait_id is null
