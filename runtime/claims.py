@@ -28,10 +28,10 @@ select least(lost, %s) as leases, count(*) from dispatch
 where lost > 1 and token is null and not queued and due_at <= (select holdfast_now()) and version_id <> all(%s)
 group by leases
 """
-# Whether no other worker that lives has been there longer.
+# Whether no other worker that lives has been there longer. A beat that is still to come is one of before the clock leapt back.
 ELDEST = """
 select not exists (select from worker where id < %s and ended_at is null and not stopping and cluster not like '%%(ward)'
-                   and beat_at > clock_timestamp() - interval '5 seconds')
+                   and beat_at between clock_timestamp() - interval '5 seconds' and clock_timestamp() + interval '5 seconds')
 """
 # Keep all that this worker holds, also what ran out while the database was away and nobody took: the token is the fence.
 # By their numbers and its own id, which no other process ever has; locked in the journal's order, or the two would lock each

@@ -7,10 +7,13 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
+from django.db import connection
 
 from runtime import leases
+from runtime.claims import ELDEST
 from runtime.housekeeping import Housekeeping
 from runtime.leases import LeaseKeeper
+from runtime.models import Worker
 from tests.runtime.test_review_claims import HELD
 
 LEASE = 30.0
@@ -79,6 +82,19 @@ def test_a_worker_whose_start_the_machine_slept_through_gives_the_owners_their_t
 
 def test_a_clock_that_leaps_back_makes_nobody_wait_until_it_is_as_late_again(turns):
     turns(0, (1000, False), (-1005, False), (14, False), (2, True))
+
+
+def test_a_lease_by_a_clock_that_leapt_back_since_ends_like_any_other(turns):
+    turns(0, (-1000, False), (14, False), (15, False), (3, True))
+
+
+def test_a_dead_worker_is_not_the_eldest_by_a_beat_of_before_the_clock_leapt_back(db):
+    dead, living = (Worker.objects.create(cluster="", host="", pid=n) for n in (1, 2))
+    for beat, eldest in (("- interval '1 second'", False), ("- interval '1 minute'", True), ("+ interval '1 hour'", True)):
+        with connection.cursor() as cursor:
+            cursor.execute(f"update worker set beat_at = clock_timestamp() {beat} where id = %s", [dead.pk])
+            cursor.execute(ELDEST, [living.pk])
+            assert cursor.fetchone() == (eldest,), beat
 
 
 def test_a_process_that_was_stopped_does_not_take_its_own_loop_for_hanging(monkeypatch):
