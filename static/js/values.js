@@ -17,6 +17,8 @@ class Values extends HTMLElement {
 
   /* What has no table stays JSON. */
   show(as) {
+    const table = this.querySelector(":scope > template");
+    if (as === "table" && table) table.replaceWith(table.content);
     if (!this.querySelector(`:scope > [data-as="${as}"]`)) return;
     for (const part of this.querySelectorAll(":scope > [data-as]")) part.hidden = part.dataset.as !== as;
     for (const button of this.querySelectorAll(".json__bar .seg button")) button.setAttribute("aria-pressed", button.value === as);

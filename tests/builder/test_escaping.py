@@ -125,7 +125,7 @@ def filled(belongings, root) -> dict[str, Any]:
     people = get_user_model().objects.filter(pk=belongings["user_id"])
     people.update(username=HOSTILE, email=HOSTILE)
     AuditEntry.objects.create(action="publish", subject=f"workflow:{flow.pk}", actor_name=HOSTILE, team_id=team.pk)
-    Workflow.objects.filter(pk=flow.pk).update(paused=True, paused_why=HOSTILE)
+    Workflow.objects.filter(pk=flow.pk).update(paused=True, paused_why=HOSTILE, folder=HOSTILE[:80])
     error = {"message": HOSTILE, "name": HOSTILE, "path": "hot", "step": "hot", "kind": "0" * 16, "field": HOSTILE}
     broken = factories.run(run.version, state="failed", trigger_key=HOSTILE[:64], idempotency_key=HOSTILE, output={HOSTILE: HOSTILE}, error=error)
     return belongings | {"form": trigger.token, "job_id": job.pk, "broken": broken.pk}
