@@ -147,8 +147,13 @@ def test_a_cluster_that_is_told_to_stop_while_it_starts_does_so(engine, moment):
 def test_no_two_processes_share_a_connection(engine, cluster):
     """What was opened before a fork would be read by two: each process has sockets of its own."""
     process = psutil.Process(cluster().pid)
-    sockets = [sockets_of(one) for one in process.children(recursive=True) if one.pid in pids()]
-    assert len(sockets) == 2 and all(len(own) > 3 for own in sockets)
+
+    def connected() -> bool:
+        """A worker that is known already may be opening its connections still."""
+        sockets = [sockets_of(one) for one in process.children(recursive=True) if one.pid in pids()]
+        return len(sockets) == 2 and all(len(own) > 3 for own in sockets)
+
+    eventually(connected)
     everybody = [sockets_of(one) for one in [process, *process.children(recursive=True)]]
     assert sum(map(len, everybody)) == len(set().union(*everybody))
 
