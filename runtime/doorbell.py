@@ -6,10 +6,13 @@ should look at it.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 
-from django.db import connection, transaction
+from django.db import Error, connection, transaction
+
+log = logging.getLogger(__name__)
 
 CHANNEL = "holdfast"
 MORE = "-1"
@@ -25,7 +28,10 @@ _rung = _stands_until = -math.inf
 def ring_after_commit(run_id: int | None = None) -> None:
     """Ring once this transaction is durable; at once when there is none. A bell that fails is logged and no more: the
     caller's work is committed, and an error would have it believe otherwise."""
-    transaction.on_commit(lambda: _ring(run_id), robust=True)
+    if connection.in_atomic_block:
+        transaction.on_commit(lambda: _ring(run_id), robust=True)
+    else:
+        _ring(run_id)
 
 
 def _ring(run_id: int | None) -> None:
@@ -38,5 +44,8 @@ def _ring(run_id: int | None) -> None:
         if now - _rung < BUSY_SECONDS:
             payload, _stands_until = MORE, now + STANDS_SECONDS
         _rung = now
-    with connection.cursor() as cursor:
-        cursor.execute("select pg_notify(%s, %s)", [CHANNEL, payload])
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_notify(%s, %s)", [CHANNEL, payload])
+    except Error:
+        log.exception("The bell for the workers could not be rung; they look by themselves.")

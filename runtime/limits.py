@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from functools import cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
@@ -53,6 +54,7 @@ def is_full(key: str, each: timedelta, at_once: timedelta) -> bool:
         return cursor.fetchone()[0]
 
 
+@cache
 def each(per_minute: int) -> timedelta | None:
     """The even rate; None for 0, which admits everything."""
     return timedelta(minutes=1) / per_minute if per_minute else None
