@@ -137,12 +137,11 @@ select run_id, path, take, n, items::json from {rows} as r(run_id, path, take, n
 insert into frame_value (run_id, path, take, index, value)
 select run_id, path, take, index, value::json from {rows} as r(run_id, path, take, index, value)
 on conflict do nothing""", large=(4,)),
-    # A step parks. The due time is reckoned by business time.
+    # A step parks. The due time is reckoned by business time, from the moment that the row names.
     "wait": Statement("bigint text text int text int float8 timestamptz text", """
 insert into wait (run_id, scope, path, take, kind, n, state, due_at, data, created_at)
-select run_id, scope, path, take, kind, n, 'open',
-       coalesce(until, holdfast_now() + make_interval(secs => after)), data::json, holdfast_now()
-from {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
+select run_id, scope, path, take, kind, n, 'open', coalesce(until, moment + make_interval(secs => after)), data::json, moment
+from (select holdfast_now() as moment) now, {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
 returning run_id, id, path, take, kind, n, state, outcome, due_at""", """
 select w.run_id, w.id, w.path, w.take, w.kind, w.n, w.state, w.outcome, w.due_at
 from wait w join {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
