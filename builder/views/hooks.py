@@ -30,7 +30,6 @@ from runtime.jsonvalues import BadJson, check_json
 from runtime.models import Run
 from runtime.starts import IdempotencyConflict, Started, start
 from runtime.states import UNFINISHED, RunState
-from runtime.storing import encode
 from runtime.triggers.signatures import NotSigned, verify
 from runtime.triggers.signing import SecretUnavailable, check_shown, signing_secrets
 from runtime.triggers.webhook import METHODS, SHOWN
@@ -253,7 +252,7 @@ def _at_once(started: Started) -> HttpResponse:
     told = {"run": started.run_id, "url": f"{settings.HOLDFAST_PUBLIC_URL}/runs/{started.run_id}/"}
     if started.dropped:
         return JsonResponse({**told, "dropped": True, **error_body(started.dropped)}, status=409)
-    return HttpResponse(encode(told), content_type="application/json", status=202 if started.created else 200)
+    return JsonResponse(told, status=202 if started.created else 200)
 
 
 urlpatterns = [
