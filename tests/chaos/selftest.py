@@ -12,6 +12,9 @@ from tests.chaos.__main__ import BREACHED
 from tests.chaos.broken import BROKEN, Broken
 
 MINUTES, KILLS = "0.8", "16"
+SEEDS = ("7", "8", "9")
+"""One after the other until it is found out: some builds do wrong only where a worker is stopped at the right moment, which a run
+as short as this meets once or twice, or not at all."""
 
 
 def main() -> None:
@@ -23,7 +26,11 @@ def main() -> None:
 
 def found_out(name: str, broken: Broken) -> bool:
     print(f"{name}: {broken.what}", flush=True)
-    command = ["-m", "tests.chaos", "--broken", name, "--minutes", MINUTES, "--kills", KILLS]
+    return any(found_with(seed, name, broken) for seed in SEEDS)
+
+
+def found_with(seed: str, name: str, broken: Broken) -> bool:
+    command = ["-m", "tests.chaos", "--broken", name, "--seed", seed, "--minutes", MINUTES, "--kills", KILLS]
     ended = subprocess.run([sys.executable, *command], stdout=subprocess.PIPE, text=True)
     told = [line for line in ended.stdout.splitlines() if any(words in line for words in broken.caught)]
     found = ended.returncode == BREACHED and bool(told)
