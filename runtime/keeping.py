@@ -20,7 +20,7 @@ from .courses import NoSuchStep, course_of
 from .definition import canonical, children, find
 from .models import Run, Version
 from .origins import later_of
-from .paths import step_of
+from .paths import is_within, step_of
 from .plan import callback_paths
 from .retries import execute, rows
 from .states import RunState, StepState
@@ -159,7 +159,7 @@ class Kept:
         return any(path.startswith(f"{loop}[") and not path.startswith(_of(loop, open)) for loop, open, _ in self.loops)
 
     def runs(self, path: str) -> bool:
-        return any(path == root or path.startswith((f"{root}/", f"{root}[")) for root in self.again)
+        return any(is_within(path, root) for root in self.again)
 
 
 def kept(run: Run, version: Version, input: dict[str, Any] | None = None) -> Kept:
@@ -298,8 +298,7 @@ class _Walk:
         return True
 
     def stop(self, path: str, why: str) -> bool:
-        failed = self.past.failed_at == path or self.past.failed_at.startswith((f"{path}/", f"{path}["))
-        if failed or (result := self.ended.get(path)) and result.state == StepState.FAILED:
+        if is_within(self.past.failed_at, path) or (result := self.ended.get(path)) and result.state == StepState.FAILED:
             why = {OPEN: FAILED, CHANGED: REPAIRED}.get(why, why)
         self.kept.stops.append((path, why))
         self.kept.again.append(path)

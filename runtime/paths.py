@@ -24,6 +24,11 @@ def step_of(path: str) -> str:
     return path.rpartition("/")[2].partition("[")[0]
 
 
+def is_within(path: str, root: str) -> bool:
+    """Whether it is the root itself, or lies in it: in one of its lanes or iterations."""
+    return path == root or path.startswith((f"{root}/", f"{root}["))
+
+
 def scope_sql(path: str = "path") -> str:
     """`scope_of` as Postgres says it, of a column."""
     return f"coalesce(substring({path} from '^.*[]]'), '')"
