@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
+from runtime import jobs
 from tests.builder import factories
 from tests.e2e.people import enter, listen
 
@@ -29,3 +31,11 @@ def desk(page, live_server, complaints):
     page.set_viewport_size({"width": 1440, "height": 900})
     yield page
     assert complaints == []
+
+
+def confirm_and_work_off(desk, count: int) -> None:
+    """Say yes in the dialog that is open, and have the job over so many runs done; its page shows how it goes."""
+    desk.locator("dialog[open] [data-yes]").click()
+    expect(desk.get_by_text(f"0 of {count} runs")).to_be_visible()
+    jobs.work_off(lambda: False)
+    expect(desk.get_by_text(f"{count} of {count} runs")).to_be_visible()

@@ -9,12 +9,11 @@ import pytest
 from playwright.sync_api import expect
 
 from builder.models import SavedFilter
-from runtime import jobs
 from runtime.definition import find
 from runtime.models import Attempt, FrameChunk, OutboxMessage, Run, StepResult, Wait
 from tests.builder import factories
 from tests.e2e.axe import barriers
-from tests.e2e.desk import complaints, desk, recent  # noqa: F401
+from tests.e2e.desk import complaints, confirm_and_work_off, desk, recent  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -191,8 +190,5 @@ def test_many_go_on_with_the_repaired_flow(desk, live_server):
     desk.get_by_role("button", name="Re-run 2").click()
     expect(desk.get_by_label("On that, keeping the results of steps that ended")).to_be_checked()
     assert barriers(desk) == []
-    desk.locator("dialog[open] [data-yes]").click()
-    expect(desk.get_by_text("0 of 2 runs")).to_be_visible()
-    jobs.work_off(lambda: False)
-    expect(desk.get_by_text("2 of 2 runs")).to_be_visible()
+    confirm_and_work_off(desk, 2)
     assert {run.rerun_of_id for run in Run.objects.filter(state="open")} == {run.pk for run in runs}

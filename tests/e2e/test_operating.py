@@ -7,11 +7,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
-from runtime import jobs
 from runtime.models import Alert, Pause, Run, Wait
 from tests.builder import factories
 from tests.e2e.axe import barriers, overflow
-from tests.e2e.desk import complaints, desk, recent  # noqa: F401
+from tests.e2e.desk import complaints, confirm_and_work_off, desk, recent  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -66,10 +65,7 @@ def test_many_runs_start_again(desk, live_server):
     expect(desk.get_by_text("3 runs start again.")).to_be_visible()
     expect(desk.get_by_label("Each on the one that is live now")).to_be_checked()
     assert barriers(desk) == []
-    desk.locator("dialog[open] [data-yes]").click()
-    expect(desk.get_by_text("0 of 3 runs")).to_be_visible()
-    jobs.work_off(lambda: False)
-    expect(desk.get_by_text("3 of 3 runs")).to_be_visible()
+    confirm_and_work_off(desk, 3)
     started = Run.objects.filter(state="open")
     assert {run.rerun_of_id for run in started} == {run.pk for run in ended} and {run.version for run in started} == {live}
 
