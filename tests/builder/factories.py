@@ -60,6 +60,8 @@ LEAD = {
             {"id": "add", "type": "http", "name": "Register attendee", "config": {"method": "PUT", "url": "https://crm.example/people/{{ loop.item.id }}"}}]},
     ],
 }  # fmt: skip
+APPROVE, DEAL = "hot/yes/meanwhile/outreach/approve_vip", "hot/yes/meanwhile/outreach/deal"
+"""Where two steps of it stand."""
 
 
 def at(seconds: float) -> datetime:

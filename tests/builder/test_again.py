@@ -11,11 +11,10 @@ from django.urls import reverse
 from runtime.models import Attempt, AuditEntry, Dispatch, FrameChunk, Run, StepResult, Wait
 from runtime.paths import key_of
 from tests.builder import factories
+from tests.builder.factories import APPROVE, DEAL
 
 pytestmark = pytest.mark.django_db
 
-APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
-DEAL = "hot/yes/meanwhile/outreach/deal"
 INTRO = "hot/yes/meanwhile/outreach/intro"
 
 

@@ -11,10 +11,10 @@ from django.urls import reverse
 from builder.teams import DEFAULT_TEAM
 from runtime.models import Decision, LogLine, OutboxMessage, Run, Team, Wait
 from tests.builder import factories
+from tests.builder.factories import APPROVE
 
 pytestmark = pytest.mark.django_db
 
-APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
 FAR = 10**9
 DISCOUNT = {"id": "discount", "label": "Discount in %", "type": "number", "required": True}
 

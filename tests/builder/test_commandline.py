@@ -16,10 +16,9 @@ from builder.commandline import cell, table
 from runtime import jobs
 from runtime.models import AuditEntry, Run, StepResult, Wait
 from tests.builder import factories
+from tests.builder.factories import DEAL
 
 pytestmark = pytest.mark.django_db
-
-DEAL = "hot/yes/meanwhile/outreach/deal"
 
 
 def told(*words: Any, **options: Any) -> list[dict[str, Any]]:

@@ -1,66 +1,20 @@
-"""Webhooks and callbacks: what becomes a run, what is refused and how, and what happens the second time."""
+"""Webhooks: what becomes a run, what is refused and how, and what happens the second time."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import logging
-from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from builder.logs import ScrubbedFormatter
-from runtime import tokens
-from runtime.clock import business_now
-from runtime.credentials import seal
 from runtime.jsonvalues import MIB
-from runtime.models import Credential, Dispatch, Run, Signal, Team, Trigger, Wait, Workflow
-from runtime.publish import publish
-from runtime.triggers.signatures import generated_secrets
+from runtime.models import Dispatch, Run, Trigger, Workflow
+from tests.builder.posting import JSON, hook, message, no_run_was_started, post, team  # noqa: F401 - two are fixtures
+from tests.builder.test_callbacks import waiting_run  # noqa: F401
 
 pytestmark = pytest.mark.django_db
-
-JSON = "application/json"
-
-
-@pytest.fixture
-def team() -> Team:
-    return Team.objects.create(name="Sales")
-
-
-@pytest.fixture
-def hook(team):
-    """Publishes a workflow with one webhook and returns its trigger."""
-
-    def make(**config) -> Trigger:
-        workflow = Workflow.objects.create(team=team, name="Leads")
-        step = {"id": "keep", "type": "set", "config": {"values": {"seen": "{{ trigger.body }}"}}}
-        trigger = {"id": "lead", "type": "webhook", "config": config}
-        publish(workflow, {"format": 1, "name": "Leads", "triggers": [trigger], "steps": [step]})
-        return Trigger.objects.get(workflow=workflow)
-
-    return make
-
-
-def post(trigger: Trigger | str, body="{}", content_type: str | None = JSON, query: str = "", **headers):
-    token = trigger if isinstance(trigger, str) else trigger.token
-    data = body if isinstance(body, str | bytes) else json.dumps(body)
-    given = {"HTTP_" + name.upper(): value for name, value in headers.items()}
-    return Client(enforce_csrf_checks=True).post(
-        f"/hooks/{token}/{query}", data, content_type=content_type or "", **given
-    )
-
-
-def message(response) -> str:
-    return response.json()["error"]["message"]
-
-
-def no_run_was_started() -> bool:
-    return not Run.objects.exists() and not Dispatch.objects.exists()
 
 
 def test_a_request_becomes_a_run_that_is_ready_to_be_claimed(hook, settings):
@@ -262,93 +216,6 @@ def test_two_webhooks_may_see_the_same_event(hook):
     assert post(one, {"id": "e"}).json()["run"] != post(other, {"id": "e"}).json()["run"]
 
 
-# Signatures
-
-
-def github(secret: str, body: str) -> dict[str, str]:
-    return {"x_hub_signature_256": "sha256=" + hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest()}
-
-
-def slack(secret: str, body: str, at: int) -> dict[str, str]:
-    signature = hmac.new(secret.encode(), f"v0:{at}:{body}".encode(), hashlib.sha256).hexdigest()
-    return {"x_slack_request_timestamp": str(at), "x_slack_signature": f"v0={signature}"}
-
-
-def test_where_holdfast_makes_the_secret_only_signed_requests_start_runs(hook):
-    trigger = hook(signature={"kind": "github"})
-    (secret,) = generated_secrets(trigger.token)
-    assert post(trigger, '{"a":1}').status_code == 401
-    assert post(trigger, '{"a":2}', **github(secret, '{"a":1}')).status_code == 401
-    assert post(trigger, '{"a":1}', x_hub_signature_256="garbage").status_code == 401
-    assert no_run_was_started()
-    assert post(trigger, '{"a":1}', **github(secret, '{"a":1}')).status_code == 202
-
-
-def test_a_signature_covers_the_bytes_as_they_came(hook):
-    trigger = hook(signature={"kind": "github"})
-    spaced = '{ "a" :  1 }'
-    assert post(trigger, spaced, **github(generated_secrets(trigger.token)[0], spaced)).status_code == 202
-
-
-def test_the_window_follows_the_clock(hook, team, clock):
-    seal(Credential(team=team, name="slack", kind="signing"), {"secret": "s3cret"})
-    trigger = hook(signature={"kind": "slack", "connection": "slack"})
-    now = int(clock.now().timestamp())
-    assert post(trigger, **slack("s3cret", "{}", now - 290)).status_code == 202
-    assert post(trigger, **slack("s3cret", "{}", now - 301)).status_code == 401
-    assert post(trigger, **slack("s3cret", "{}", now + 320)).status_code == 401
-    signed_now = slack("s3cret", "{}", now)
-    clock.advance(seconds=310)
-    assert post(trigger, **signed_now).status_code == 401
-
-
-def test_the_earlier_secret_of_a_connection_still_works(hook, team):
-    seal(Credential(team=team, name="gh", kind="signing"), {"secret": "new", "previous": "old"})
-    trigger = hook(signature={"kind": "github", "connection": "gh"})
-    assert [post(trigger, **github(secret, "{}")).status_code for secret in ("new", "old", "other", "")] == [
-        202,
-        202,
-        401,
-        401,
-    ]
-
-
-def test_a_connection_of_another_team_is_none_and_lets_nothing_in(hook):
-    seal(Credential(team=Team.objects.create(name="Other"), name="gh", kind="signing"), {"secret": "s"})
-    trigger = hook(signature={"kind": "github", "connection": "gh"})
-    response = post(trigger, **github("s", "{}"))
-    assert (response.status_code, response["Retry-After"]) == (503, "10")
-    assert no_run_was_started()
-
-
-def test_the_second_of_two_signatures_counts(hook):
-    trigger, body = hook(signature={"kind": "standard"}), '{"a":1}'
-    (secret,) = generated_secrets(trigger.token)
-    at = str(int(business_now().timestamp()))
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    good = base64.b64encode(hmac.digest(key, f"m1.{at}.{body}".encode(), hashlib.sha256)).decode()
-    told = {"webhook_id": "m1", "webhook_timestamp": at}
-    assert post(trigger, body, **told, webhook_signature="v1,AAAA").status_code == 401
-    assert post(trigger, body, **told, webhook_signature=f"v1,AAAA v1,{good}").status_code == 202
-
-
-@pytest.mark.parametrize("garbage", ["garbage", "", "=", "v1,", "t=,v1=", "t=99999999999999999999999,v1=00", "\u00e9", "A" * 5000])
-@pytest.mark.parametrize("kind", ["standard", "github", "stripe", "slack"])
-def test_a_signature_that_is_garbage_is_refused_whatever_its_kind(hook, team, kind, garbage):
-    seal(Credential(team=team, name="any", kind="signing"), {"secret": "s3cret"})
-    trigger = hook(signature={"kind": kind, "connection": "any"})
-    names = ("webhook_signature", "x_hub_signature_256", "stripe_signature", "x_slack_signature",
-             "webhook_timestamp", "x_slack_request_timestamp", "webhook_id")  # fmt: skip
-    assert post(trigger, **dict.fromkeys(names, garbage)).status_code == 401
-    assert no_run_was_started()
-
-
-def test_a_refused_signature_says_nothing_of_the_secret(hook):
-    trigger = hook(signature={"kind": "standard"})
-    response = post(trigger, webhook_signature="v1,AAAA", webhook_id="m", webhook_timestamp="1")
-    assert generated_secrets(trigger.token)[0] not in response.content.decode()
-
-
 def test_tokens_do_not_reach_the_log(hook, caplog):
     trigger = hook()
     Trigger.objects.filter(pk=trigger.pk).update(enabled=False)
@@ -356,96 +223,6 @@ def test_tokens_do_not_reach_the_log(hook, caplog):
         post(trigger)
     assert any(trigger.token in record.getMessage() for record in caplog.records), "the request was logged at all"
     assert not any(trigger.token in ScrubbedFormatter().format(record) for record in caplog.records)
-
-
-# Callbacks
-
-
-@pytest.fixture
-def waiting_run(team) -> Run:
-    workflow = Workflow.objects.create(team=team, name="Asks back")
-    step = {"id": "reply", "type": "callback", "config": {"expires": "1d"}}
-    version = publish(workflow, {"format": 1, "name": "Asks back", "steps": [step]})
-    run = Run.objects.create(workflow=workflow, version=version, trigger_key="api")
-    Dispatch.objects.create(run=run, version_id=version.pk, state="waiting", due_at=run.created_at + timedelta(days=1))
-    return run
-
-
-def open_wait(run: Run, path: str = "reply") -> Wait:
-    return Wait.objects.create(
-        run_id=run.pk, path=path, scope="", kind="callback", due_at=run.created_at + timedelta(days=1)
-    )
-
-
-def call_back(url: str, body: str = "{}", **headers):
-    given = {"HTTP_" + name.upper(): value for name, value in headers.items()}
-    return Client(enforce_csrf_checks=True).post(
-        url.replace("http://127.0.0.1:8000", ""), body, content_type=JSON, **given
-    )
-
-
-def test_a_callback_wakes_the_run_that_waits_for_it(waiting_run):
-    wait = open_wait(waiting_run)
-    response = call_back(tokens.callback_url(waiting_run.pk, "reply"), '{"ok": true}')
-    assert response.status_code == 202
-    wait.refresh_from_db()
-    assert (wait.state, wait.outcome) == ("resolved", {"by": "signal", "payload": {"ok": True}})
-    assert Dispatch.objects.get(run=waiting_run).state == "ready"
-
-
-def test_a_callback_that_comes_before_the_wait_is_kept(waiting_run):
-    assert call_back(tokens.callback_url(waiting_run.pk, "reply"), '{"early": 1}').status_code == 202
-    kept = Signal.objects.get(run_id=waiting_run.pk, path="reply")
-    assert (kept.payload, kept.wait) == ({"early": 1}, None)
-
-
-def test_the_same_callback_twice_is_one(waiting_run):
-    open_wait(waiting_run)
-    url = tokens.callback_url(waiting_run.pk, "reply")
-    assert [call_back(url, '{"a":1}').status_code for _ in range(2)] == [202, 200]
-    assert [call_back(url, body, idempotency_key="k").status_code for body in ('{"b":1}', '{"b":2}')] == [202, 200]
-    assert Signal.objects.count() == 2
-
-
-def test_paths_inside_loops_survive_the_address(waiting_run):
-    assert call_back(tokens.callback_url(waiting_run.pk, "each[3]/hot/yes/call")).status_code == 202
-    assert Signal.objects.get().path == "each[3]/hot/yes/call"
-
-
-def test_a_callback_may_come_without_a_body(waiting_run):
-    assert call_back(tokens.callback_url(waiting_run.pk, "reply"), "").status_code == 202
-    assert Signal.objects.get().payload is None
-
-
-def test_only_the_signed_place_of_the_signed_run_can_be_called_back(waiting_run):
-    good = tokens.callback_signature(waiting_run.pk, "reply")
-    for run_id, signature, path in [
-        (waiting_run.pk, good, "other"), (waiting_run.pk + 1, good, "reply"), (waiting_run.pk, "x", "reply"),
-        (waiting_run.pk, good[:-1] + "é", "reply"), (10**30, good, "reply"), (waiting_run.pk, good, "reply%00"),
-    ]:  # fmt: skip
-        assert Client().post(f"/callbacks/{run_id}/{signature}/{path}/", "{}", content_type=JSON).status_code == 404
-    assert not Signal.objects.exists()
-
-
-def test_a_callback_for_a_run_that_has_ended_changes_nothing(waiting_run):
-    Dispatch.objects.filter(run=waiting_run).delete()
-    assert call_back(tokens.callback_url(waiting_run.pk, "reply")).status_code == 200
-    assert not Signal.objects.exists()
-
-
-def test_looking_at_a_callbacks_address_does_nothing(waiting_run):
-    open_wait(waiting_run)
-    assert (
-        Client().get(tokens.callback_url(waiting_run.pk, "reply").replace("http://127.0.0.1:8000", "")).status_code
-        == 405
-    )
-    assert Wait.objects.get().state == "open"
-
-
-@pytest.mark.parametrize(("body", "status"), [("{", 400), ('{"a": "\\u0000"}', 400), ('"' + "x" * MIB + '"', 413)])
-def test_callbacks_are_read_as_strictly_as_webhooks(waiting_run, body, status):
-    assert call_back(tokens.callback_url(waiting_run.pk, "reply"), body).status_code == status
-    assert not Signal.objects.exists()
 
 
 def test_both_addresses_are_known_by_name(hook):
@@ -497,22 +274,6 @@ def test_methods_filter_and_places(hook):
     assert post(trigger, {"none": 1}).status_code == 400 and Run.objects.count() == 2
     elsewhere = Client(REMOTE_ADDR="192.0.2.7").post(f"/hooks/{trigger.token}/", "{}", content_type=JSON)
     assert elsewhere.status_code == 403 and Run.objects.count() == 2
-
-
-@pytest.mark.parametrize(
-    ("kind", "config", "secret", "header", "right", "wrong"),
-    [("basic", {"username": "ann"}, {"password": "p:w"}, "AUTHORIZATION", "basic YW5uOnA6dw==", "Basic YW5uOnA="),
-     ("header", {"header": "X-Token"}, {"value": "s3cret"}, "X_TOKEN", "s3cret", "S3cret")],
-)  # fmt: skip
-def test_a_secret_that_is_sent_along(hook, team, kind, config, secret, header, right, wrong):
-    seal(Credential(team=team, name="crm", kind=kind, config=config), secret)
-    trigger = hook(signature={"kind": kind, "connection": "crm"})
-    assert post(trigger).status_code == 401 and post(trigger, **{header: wrong}).status_code == 401
-    assert no_run_was_started()
-    assert post(trigger, **{header: right}).status_code == 202
-    assert header.lower().replace("_", "-") not in Run.objects.get().input["headers"]
-    Credential.objects.update(kind="bearer")
-    assert post(trigger, **{header: right}).status_code == 503
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,9 @@ from django.utils import timezone
 from builder import operations
 from runtime.models import AuditEntry, Dispatch, Job, OutboxMessage, Pause, Run, Trigger, Wait, Worker
 from tests.builder import factories
+from tests.builder.factories import DEAL
 
 pytestmark = pytest.mark.django_db
-
-DEAL = "hot/yes/meanwhile/outreach/deal"
 
 
 @pytest.fixture

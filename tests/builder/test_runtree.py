@@ -12,10 +12,8 @@ from builder.runlines import busy, lines
 from builder.runrows import Iteration, LoopPage, Rows, gathered
 from builder.runtree import most_telling, tree
 from builder.waterfall import make_axis
-from tests.builder.factories import LEAD, at
+from tests.builder.factories import APPROVE, DEAL, LEAD, at
 
-APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
-DEAL = "hot/yes/meanwhile/outreach/deal"
 TWO_DAYS = "hot/yes/meanwhile/warm/two_days"
 
 

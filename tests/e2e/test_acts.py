@@ -12,13 +12,12 @@ from builder.models import SavedFilter
 from runtime.definition import find
 from runtime.models import Attempt, FrameChunk, OutboxMessage, Run, StepResult, Wait
 from tests.builder import factories
+from tests.builder.factories import APPROVE, DEAL
 from tests.e2e.axe import barriers
 from tests.e2e.desk import complaints, confirm_and_work_off, desk, recent  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
-DEAL = "hot/yes/meanwhile/outreach/deal"
 EACH = {
     "format": 1, "name": "Orders", "steps": [
         {"id": "each", "type": "loop", "name": "Each line", "config": {"items": "trigger.body.lines", "concurrency": 2}, "steps": [

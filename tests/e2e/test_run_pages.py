@@ -9,13 +9,12 @@ from playwright.sync_api import expect
 from runtime import jobs
 from runtime.models import Decision, Dispatch, Run, StepResult
 from tests.builder import factories
+from tests.builder.factories import APPROVE, DEAL
 from tests.e2e.axe import barriers, overflow
 from tests.e2e.desk import complaints, desk, recent  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-APPROVE = "hot/yes/meanwhile/outreach/approve_vip"
-DEAL = "hot/yes/meanwhile/outreach/deal"
 TWO_DAYS = "hot/yes/meanwhile/warm/two_days"
 
 

@@ -14,7 +14,7 @@ from runtime.claims import ELDEST
 from runtime.housekeeping import Housekeeping
 from runtime.leases import LeaseKeeper
 from runtime.models import Worker
-from tests.runtime.test_review_claims import HELD
+from tests.runtime.test_claiming import HELD
 
 LEASE = 30.0
 LATER_THAN_REAL = 10_000_000_000

@@ -48,7 +48,9 @@ def may_mount() -> bool:
         return False
 
 
-pytestmark = pytest.mark.skipif(not (can_bind() and may_mount()), reason="may not mount, or bind port 53")
+pytestmark = pytest.mark.skipif(
+    not (can_bind() and may_mount()), reason="needs the right to mount over /etc/resolv.conf and to bind port 53, as root has it"
+)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Runs that nobody can advance: what a closer look found."""
+"""Runs that nobody can advance: told, each of them, and taken up again only when a person says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims and leases: what a closer look found."""
+"""Claims and leases: on time whatever the poll, in one order of locks, and no slot kept for what cannot be run here."""
 
 from __future__ import annotations
 
