@@ -11,6 +11,7 @@ from runtime.models import Version, Workflow
 from . import drafts
 from .diff import Change, changes, marks, marks_before
 from .drawing import Drawing, drawing
+from .numbers import number_of
 
 DRAFT = "draft"
 MOST_OFFERED = 200
@@ -44,9 +45,9 @@ def side(workflow: Workflow, key: str) -> Side | None:
     if key == DRAFT:
         draft = drafts.load(workflow)
         return Side(DRAFT, "Draft", "What is not published yet", draft.definition, draft.updated_by, draft.updated_at)
-    if not key.isdecimal() or len(key) > 9:
+    if (number := number_of(key)) is None:
         return None
-    found = Version.objects.filter(workflow=workflow, number=int(key)).select_related("created_by").first()
+    found = Version.objects.filter(workflow=workflow, number=number).select_related("created_by").first()
     if found is None:
         return None
     return Side(key, f"v{key}", found.note, found.definition, found.created_by, found.created_at)

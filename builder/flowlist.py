@@ -18,6 +18,7 @@ from runtime.triggers import trigger_kinds
 
 from .access import workflows_for
 from .editing.triggers import trigger_label
+from .numbers import number_of
 
 PER_PAGE = 25
 SPARK = 20
@@ -205,6 +206,7 @@ def _key(text: str) -> tuple[datetime, int] | None:
         at = parse_datetime(moment)
     except ValueError:
         return None
-    if at is None or not number.isdecimal() or len(number) > 18:
+    pk = number_of(number)
+    if at is None or pk is None:
         return None
-    return (at if timezone.is_aware(at) else at.replace(tzinfo=timezone.get_current_timezone())), int(number)
+    return (at if timezone.is_aware(at) else at.replace(tzinfo=timezone.get_current_timezone())), pk

@@ -19,6 +19,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from builder import access, timespan
+from builder.numbers import number_of
 from runtime.clock import business_now
 from runtime.models import Run, RunSearch, Version
 from runtime.states import DispatchState, RunState
@@ -219,7 +220,3 @@ def _amount(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return value if value.is_finite() and 0 <= value < 1_000_000 else None
-
-
-def number_of(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

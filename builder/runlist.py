@@ -17,7 +17,8 @@ from django.http import QueryDict
 from builder import access
 from builder.bounded import counted, written
 from builder.editing.places import name_at
-from builder.runfilter import STATES, Filter, in_state, matching, number_of
+from builder.numbers import number_of
+from builder.runfilter import STATES, Filter, in_state, matching
 from runtime import slots
 from runtime.models import Run, Workflow
 from runtime.states import RunState

@@ -15,6 +15,7 @@ from django.urls import NoReverseMatch, path, reverse
 from django.views.decorators.http import require_safe
 
 from builder.access import ADMIN, teams_for
+from builder.numbers import number_of
 from runtime.jobs import cell
 from runtime.models import AuditEntry
 
@@ -31,8 +32,8 @@ def audit(request: HttpRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip()[:200].replace("\x00", "") for name in FILTERS}
     before = request.GET.get("before", "")
     found = narrowed(visible(request.user), asked)
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        found = found.filter(pk__lt=int(before))
+    if (last := number_of(before)) is not None:
+        found = found.filter(pk__lt=last)
     rows = list(found.order_by("-pk")[: PER_PAGE + 1])
     address, query = reverse("audit"), {name: value for name, value in asked.items() if value}
     context = {

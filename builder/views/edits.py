@@ -28,6 +28,7 @@ from ..fixes import use_label
 from ..forms.base import FieldError
 from ..forms.widgets.expression import unbraced
 from ..models import Draft
+from ..numbers import number_of
 from ..panel import panel_for
 from ..samples import pins_follow
 from ..texts import Text
@@ -232,8 +233,8 @@ def _key(data: QueryDict) -> str:
 
 
 def _revision(data: QueryDict, name: str = "revision") -> int:
-    text = data.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 10 else -1
+    found = number_of(data.get(name, ""))
+    return -1 if found is None else found
 
 
 urlpatterns = [

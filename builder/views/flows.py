@@ -22,6 +22,7 @@ from ..editing import EditError
 from ..examples import ON_THE_LIST, example, examples
 from ..flowlist import Page, page_of
 from ..flowmaking import delete_flow, duplicate_flow, make_flow, pause_flow
+from ..numbers import number_of
 
 FILTERS = (("", "All"), ("live", "Live"), ("paused", "Paused"), ("draft", "Draft"))
 
@@ -94,11 +95,9 @@ def flow_import(request: HttpRequest) -> HttpResponse:
 def flow_export(request: HttpRequest, pk: int) -> HttpResponse:
     """The draft as a file, or a version by `?version=`. Connections stay names; secrets are never in a definition."""
     workflow = get_workflow(request.user, pk)
-    definition, number = drafts.load(workflow).definition, request.GET.get("version", "")
-    if number:
-        if not number.isdecimal() or len(number) > 9:
-            raise Http404("There is no such version.")
-        version = Version.objects.filter(workflow=workflow, number=int(number)).first()
+    definition, number = drafts.load(workflow).definition, number_of(request.GET.get("version", ""))
+    if request.GET.get("version"):
+        version = Version.objects.filter(workflow=workflow, number=number).first() if number else None
         if version is None:
             raise Http404("There is no such version.")
         definition = version.definition
@@ -140,7 +139,8 @@ def flow_pause(request: HttpRequest, pk: int) -> HttpResponse:
 def _team(request: HttpRequest) -> Team:
     """The team that was chosen, else the first in which the person may build."""
     mine, chosen = teams_for(request.user, Role.BUILDER), request.POST.get("team", "")
-    team = mine.filter(pk=int(chosen)).first() if chosen.isdecimal() and len(chosen) < 18 else mine.first()
+    number = number_of(chosen)
+    team = mine.filter(pk=number).first() if number is not None else mine.first()
     if team is None or not can(request.user, Role.BUILDER, team):
         raise Http404("There is no team in which you may make flows.")
     return team

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from builder import access, questions
 from builder.bounded import counted, written
+from builder.numbers import number_of
 from builder.views.runs.acts import back_to
 from runtime import approvals
 from runtime.models import Approval, Run, Workflow
@@ -67,7 +68,7 @@ def decide_many(request: HttpRequest) -> HttpResponse:
     answer = request.POST.get("answer", "")
     if answer not in approvals.WORDS:
         raise BadRequest("Approve or reject.")
-    chosen = [int(pk) for pk in request.POST.getlist("approval") if pk.isascii() and pk.isdigit() and len(pk) < 19]
+    chosen = [pk for text in request.POST.getlist("approval") if (pk := number_of(text)) is not None]
     allowed = questions.waiting_for(request.user) | questions.open_in_teams(request.user)
     found = list(Approval.objects.filter(pk__in=allowed.order_by().values("pk")).filter(pk__in=chosen[:MOST_AT_ONCE]).order_by("pk"))
     told = Counter(
@@ -90,8 +91,8 @@ def decide_many(request: HttpRequest) -> HttpResponse:
 
 
 def _narrowed(found: QuerySet[Approval], flow: str, words: str) -> QuerySet[Approval]:
-    if flow.isascii() and flow.isdigit() and len(flow) < 19:
-        found = found.filter(run_id__in=Run.objects.filter(workflow_id=int(flow)).values("pk"))
+    if (pk := number_of(flow)) is not None:
+        found = found.filter(run_id__in=Run.objects.filter(workflow_id=pk).values("pk"))
     return found.filter(subject__icontains=words.replace("\x00", "")) if words else found
 
 

@@ -18,6 +18,7 @@ from runtime.models import Role, Workflow
 from ..access import can, get_workflow, workflows_for
 from ..flowlist import folders_of
 from ..flowmaking import keep_runs, put_into_folder
+from ..numbers import number_of
 
 LONGEST_DAYS = 36_500
 
@@ -27,10 +28,11 @@ def retention(request: HttpRequest, pk: int) -> HttpResponse:
     """Takes a number of days, 0 for ever, or nothing for what the installation does."""
     workflow = get_workflow(request.user, pk, Role.ADMIN)
     text = request.POST.get("days", "").strip()
-    if text and not (text.isascii() and text.isdigit() and int(text[:6]) <= LONGEST_DAYS):
+    days = number_of(text)
+    if text and (days is None or days > LONGEST_DAYS):
         wrong = f"Write a whole number of days, at most {LONGEST_DAYS:,}; 0 keeps them for ever."
         return _shown(request, workflow, kept=text[:12], kept_wrong=wrong)
-    keep_runs(workflow, int(text) if text else None, user=request.user)
+    keep_runs(workflow, days, user=request.user)
     return _shown(request, workflow, kept_saved=True)
 
 

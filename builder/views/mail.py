@@ -16,6 +16,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_POST, require_safe
 
 from builder import access
+from builder.numbers import number_of
 from runtime import acts, outbox
 from runtime.mailer import Rendered
 from runtime.models import OutboxMessage, Run
@@ -37,8 +38,8 @@ def sent_mail(request: HttpRequest) -> HttpResponse:
     found = visible(request.user)
     if state in dict(STATES) and state:
         found = found.filter(state__in=["queued", "sending"] if state == "queued" else [state])
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        found = found.filter(pk__lt=int(before))
+    if (last := number_of(before)) is not None:
+        found = found.filter(pk__lt=last)
     rows = list(found.order_by("-pk")[: PER_PAGE + 1])
     runs = Run.objects.select_related("workflow").defer("input", "output").in_bulk({row.run_id for row in rows if row.run_id})
     address = reverse("sent_mail")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from builder import operations, waitboard
 from builder.live import digest
+from builder.numbers import number_of
 from builder.views.runs.acts import LONGER
 from runtime import acts, jobs, pausing
 from runtime.jsonvalues import storable_text
@@ -89,9 +90,7 @@ def waits_page(request: HttpRequest) -> HttpResponse:
     """Everything that waits, newest first, by kind and page."""
     kind = request.GET.get("kind", "")
     kind = kind if kind in waitboard.WORDS else ""
-    before = request.GET.get("before", "")
-    known = before.isascii() and before.isdigit() and len(before) < 19
-    rows, older = waitboard.page(request.user, kind, int(before) if known else None)
+    rows, older = waitboard.page(request.user, kind, number_of(request.GET.get("before", "")))
     address = reverse("waits")
     kinds = [{"label": "All", "url": address, "on": not kind}]
     kinds += [{"label": word, "url": f"{address}?kind={name}", "on": kind == name} for name, word in waitboard.WORDS.items()]

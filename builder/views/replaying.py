@@ -21,6 +21,7 @@ from runtime.plans import reason
 
 from .. import comparing, replaying
 from ..access import get_workflow
+from ..numbers import number_of
 
 CHOICES = (20, 100, 500)
 TURN_SECONDS = 1.0
@@ -37,11 +38,12 @@ def flow_replay(request: HttpRequest, pk: int) -> HttpResponse:
         usual = offered[1][0]
     taken = comparing.side(workflow, request.GET.get("of", "") or usual)
     other = comparing.side(workflow, request.GET.get("to", "") or comparing.DRAFT)
-    most = _number(request, "most") or CHOICES[1]
-    if taken is None or other is None or most not in CHOICES:
+    most = number_of(request.GET.get("most", "")) or CHOICES[1]
+    turn = "done" in request.GET
+    if taken is None or other is None or most not in CHOICES or turn and taken.key == comparing.DRAFT:
         raise Http404("There is no such version.")
     context = {"workflow": workflow, "taken": taken, "other": other, "most": most}
-    if "done" in request.GET:
+    if turn:
         return render(request, "canvas/replayed.html", context | _turn(request, context))
     context |= {"offered": offered, "choices": CHOICES, "section": "flows", "refused": "", "total": 0}
     if taken.key != comparing.DRAFT:
@@ -57,7 +59,7 @@ def flow_replay(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _turn(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     workflow, other = context["workflow"], context["other"]
-    upto, done, differing = (_number(request, name) for name in ("upto", "done", "differing"))
+    upto, done, differing = (number_of(request.GET.get(name, "")) or 0 for name in ("upto", "done", "differing"))
     meant = replaying.finished(workflow, int(context["taken"].key), context["most"], upto=upto)
     tally = replaying.Tally(context["taken"].definition, other.definition, request.GET.get("at", ""))
     told = {"total": len(meant), "done": done, "differing": differing, "rows": [], "next": "", "tally": tally}
@@ -92,11 +94,6 @@ def _row(run_id: int, definition: dict[str, Any]) -> dict[str, Any]:
 
 def _address(context: dict[str, Any], asked: dict[str, Any]) -> str:
     return "?" + urlencode({"of": context["taken"].key, "to": context["other"].key, "most": context["most"], **asked})
-
-
-def _number(request: HttpRequest, name: str) -> int:
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 urlpatterns = [path("flows/<int:pk>/replay/", flow_replay, name="flow_replay")]

@@ -25,6 +25,7 @@ from ..access import get_workflow
 from ..board import Board
 from ..bodies import BodyRefused, read_body
 from ..models import Listener, Sample
+from ..numbers import number_of
 from ..replies import error, missed, try_later
 from .canvas import renewed
 from .hooks import NOT_HERE, event_of
@@ -60,11 +61,7 @@ def _take(request: HttpRequest, workflow: Workflow, definition: dict[str, Any]) 
     """Raises BadJson, Http404."""
     source = request.POST.get("from", "")
     if source == "run":
-        number = request.POST.get("run", "")
-        found = Run.objects.filter(pk=int(number) if number.isdecimal() and len(number) < 18 else 0, workflow=workflow)
-        if not found.exists():
-            raise Http404("There is no such run of this flow.")
-        samples.choose(workflow, Sample.RUN, user=request.user, run_id=int(number))
+        samples.choose(workflow, Sample.RUN, user=request.user, run_id=_run_of(workflow, request.POST.get("run", "")))
     elif source == "pasted":
         body = loads_strict(request.POST.get("body", "").encode(), root="payload")
         webhook = _webhook(definition) is not None
@@ -115,13 +112,19 @@ def flow_pin(request: HttpRequest, pk: int) -> HttpResponse:
     return renewed(request, Board.of(board.workflow), before)
 
 
+def _run_of(workflow: Workflow, text: str) -> int:
+    """The number of one of its runs. Raises Http404."""
+    number = number_of(text)
+    if number is None or not Run.objects.filter(pk=number, workflow=workflow).exists():
+        raise Http404("There is no such run of this flow.")
+    return number
+
+
 def _to_pin(request: HttpRequest, board: Board, step: str) -> Any:
     if request.POST.get("sample"):
         return board.samples.steps.get(step)
     if number := request.POST.get("run", ""):
-        if not number.isdecimal() or len(number) > 18 or not Run.objects.filter(pk=int(number), workflow=board.workflow).exists():
-            raise Http404("There is no such run of this flow.")
-        results = StepResult.objects.filter(run_id=int(number), step=step, state="succeeded")
+        results = StepResult.objects.filter(run_id=_run_of(board.workflow, number), step=step, state="succeeded")
         found = results.order_by("-finished_at").first()
         return found.value if found else None
     return loads_strict(request.POST.get("output", "").encode(), root="output")

@@ -35,6 +35,7 @@ from ..dataflow.samples import trigger_shape
 from ..dataflow.shapes import MISSING, sample_of
 from ..dryrun import dry_run
 from ..editing.triggers import trigger_label
+from ..numbers import number_of
 from ..runload import fingerprint
 from ..samples import pins_of, runs_to_choose_from
 from ..testruns import start_step_test, start_test
@@ -65,13 +66,11 @@ def step_test(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def test_result(request: HttpRequest, pk: int) -> HttpResponse:
     """Where a test run of one step stands; asks again by itself until it has ended."""
-    workflow, run = get_workflow(request.user, pk), request.GET.get("run", "")
-    if not run.isdecimal() or len(run) > 18:
-        raise Http404("There is no such run.")
-    return _result(request, workflow, int(run), request.GET.get("step", ""))
+    workflow, run_id = get_workflow(request.user, pk), number_of(request.GET.get("run", ""))
+    return _result(request, workflow, run_id, request.GET.get("step", ""))
 
 
-def _result(request: HttpRequest, workflow: Workflow, run_id: int, step: str) -> HttpResponse:
+def _result(request: HttpRequest, workflow: Workflow, run_id: int | None, step: str) -> HttpResponse:
     run = Run.objects.filter(pk=run_id, workflow=workflow, test=True).first()
     if run is None:
         raise Http404("There is no such run.")
@@ -102,15 +101,15 @@ def test_run(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def test_watch(request: HttpRequest, pk: int) -> HttpResponse:
     """Where a test run stands, step by step; asks again by itself until it has ended. POST cancels it."""
-    workflow, number = get_workflow(request.user, pk, Role.BUILDER), request.GET.get("run", "")
-    if not number.isdecimal() or len(number) > 18:
+    workflow, number = get_workflow(request.user, pk, Role.BUILDER), number_of(request.GET.get("run", ""))
+    if number is None:
         raise Http404("There is no such run.")
-    if request.method != "POST" and request.GET.get("seen") == fingerprint(int(number)):
+    if request.method != "POST" and request.GET.get("seen") == fingerprint(number):
         return HttpResponse(status=204)
-    found = watched(workflow, int(number))
+    found = watched(workflow, number)
     if request.method == "POST":
         cancel(found["run"].pk, user=request.user)
-        found = watched(workflow, int(number))
+        found = watched(workflow, number)
     return render(request, "canvas/test_bar.html", found)
 
 
@@ -150,7 +149,7 @@ class _Asked:
         past = None
         if number:
             runs = Run.objects.filter(workflow=board.workflow)
-            past = runs.filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+            past = runs.filter(pk=number_of(number)).first()
             if past is None:
                 raise Http404("There is no such run of this flow.")
         definition = up_to(board.definition, to) if to else board.definition

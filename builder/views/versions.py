@@ -28,6 +28,7 @@ from ..circles import circles
 from ..diff import changes
 from ..drafts import StaleRevision
 from ..drawing import Drawing, drawing
+from ..numbers import number_of
 
 PER_PAGE = 30
 LONGEST_NOTE = 2000
@@ -77,16 +78,15 @@ def draft_changes(request: HttpRequest, pk: int) -> HttpResponse:
 def versions(request: HttpRequest, pk: int) -> HttpResponse:
     workflow = get_workflow(request.user, pk)
     found = Version.objects.filter(workflow=workflow, number__isnull=False).select_related("created_by")
-    before = request.GET.get("before", "")
-    if before.isdecimal() and len(before) < 10:
-        found = found.filter(number__lt=int(before))
+    if (before := number_of(request.GET.get("before", ""))) is not None:
+        found = found.filter(number__lt=before)
     rows = list(found.order_by("-number")[: PER_PAGE + 1])
     more, rows = len(rows) > PER_PAGE, rows[:PER_PAGE]
     context = {
         "workflow": workflow,
         "versions": _with_runs(rows),
         "older": f"?before={rows[-1].number}" if more else "",
-        "newer": "?" if before else "",
+        "newer": "?" if before is not None else "",
         "may_edit": can(request.user, Role.BUILDER, workflow.team),
         "section": "flows",
     }

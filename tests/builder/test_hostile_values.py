@@ -21,6 +21,7 @@ FORMS = ("operation", "name", "username", "role", "kind", "threshold", "address"
 VALUES = (
     "a\x00b",
     "9" * 400,
+    "0" * 5_000,
     "9223372036854775808",
     "-1",
     "\u0663\u00b2",

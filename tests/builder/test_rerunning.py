@@ -235,7 +235,7 @@ def test_the_page_replays_in_turns_and_tells_each_difference(run, version, clien
     assert "has changed since this began" in client.get(address + page.context["next"]).content.decode()
     edited(version, book={"url": 5})
     assert "cannot be run yet" in client.get(address).content.decode()
-    for wrong in ("?of=9", "?to=x", "?most=21"):
+    for wrong in ("?of=9", "?to=x", "?most=21", "?of=draft&done=0"):
         assert client.get(address + wrong).status_code == 404
     client.force_login(factories.user("viewer"))
     assert client.get(address).status_code == 403

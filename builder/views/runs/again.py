@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from builder import access, again, reruns
 from builder.editing.places import name_at
+from builder.numbers import number_of
 from builder.uncertain import output_sketch
 from runtime import acts
 from runtime.definition import find
@@ -130,8 +131,8 @@ def continue_run(request: HttpRequest, run_id: int) -> HttpResponse:
     if request.method != "POST":
         context = {"title": f"Continue run {run.pk:,} on {version}?", "yes": f"Continue on {version}", "version": version}
         return ask(request, run, "continue", again.for_continue(run, version), **context)
-    if (shown := request.POST.get("version", "")).isdecimal() and len(shown) < 19:
-        version = Version.objects.filter(pk=int(shown), workflow_id=run.workflow_id).first() or version
+    if (shown := number_of(request.POST.get("version", ""))) is not None:
+        version = Version.objects.filter(pk=shown, workflow_id=run.workflow_id).first() or version
     try:
         started = acts.rerun(run, user=request.user, version=version, keep=True, key=key_of(request))
     except Run.DoesNotExist:

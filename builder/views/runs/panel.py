@@ -13,14 +13,15 @@ from django.urls import reverse
 from builder import uncertain
 from builder.again import where
 from builder.changewords import field_title
+from builder.largevalues import files_it_began_with, given_file, large_output
 from builder.models import Draft
+from builder.numbers import number_of
 from builder.questions import left, missing
 from builder.remedies import in_flow, remedy
 from builder.runrows import Place, Rows
 from builder.runtree import END_UNKNOWN, OUTSIDE_OUTCOMES, Node
 from runtime.approvals import approved
 from runtime.definition import children, find
-from builder.largevalues import files_it_began_with, given_file, large_output
 from runtime.jsonvalues import BadJson, loads_strict
 from runtime.models import Approval, Dispatch, LogLine, OutboxMessage, Run
 from runtime.paths import scope_of, step_of
@@ -306,8 +307,8 @@ def _log(run: Run, path: str, before: str, asked: Asked) -> dict[str, Any]:
         lines = lines.filter(Q(path=path) | Q(path__startswith=f"{path}/") | Q(path__startswith=f"{path}["))
     if asked.level:
         lines = lines.filter(level__in=LEVELS_FROM[asked.level])
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        lines = lines.filter(pk__lt=int(before))
+    if (last := number_of(before)) is not None:
+        lines = lines.filter(pk__lt=last)
     if asked.find:
         latest = lines.order_by("-pk").values("pk")[:SEARCHED_LINES]
         lines = LogLine.objects.filter(pk__in=latest, text__icontains=asked.find)

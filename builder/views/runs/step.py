@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from builder import access, comparing, rerunning
+from builder.numbers import number_of
 from runtime.audit import record
 from runtime.definition import DefinitionError
 from runtime.expressions import ExpressionError
@@ -75,10 +76,10 @@ def _codes(run: Run, path: str, chosen: str) -> list[dict[str, Any]]:
 
 def _test(request: HttpRequest, run: Run, path: str) -> dict[str, Any] | None:
     """Where the test run stands that was started here."""
-    number = request.GET.get("test", "")
-    if not number.isdecimal() or len(number) > 18:
+    number = number_of(request.GET.get("test", ""))
+    if number is None:
         return None
-    test = Run.objects.filter(pk=int(number), workflow=run.workflow, test=True).first()
+    test = Run.objects.filter(pk=number, workflow=run.workflow, test=True).first()
     if test is None:
         raise Http404("There is no such test run.")
     changes = None if test.state in UNFINISHED else rerunning.against(run, path, test.pk)
