@@ -106,4 +106,4 @@ def _unfinished(runs: list[int]) -> list[Row]:
 
 def _flows(runs: list[int]) -> list[Row]:
     found = Run.objects.filter(pk__in=runs).values_list("workflow__name", "version__number").annotate(number=Count("pk"))
-    return [Row(f"v{version}", flow, number) for flow, version, number in found.order_by("-number", "workflow__name", "version__number")]
+    return [Row(str(Version(number=version)), flow, number) for flow, version, number in found.order_by("-number", "workflow__name", "version__number")]

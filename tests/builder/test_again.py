@@ -239,6 +239,15 @@ def test_an_older_live_version_is_offered_and_not_proposed(client, operator, run
     assert 'value="pinned" checked' in asked(client, "run_rerun", run)
 
 
+def test_a_test_run_of_a_draft_starts_again_on_its_snapshot_unless_the_live_version_is_chosen(client, operator, run):
+    snapshot = factories.Version.objects.create(workflow=run.workflow, number=None, definition=run.version.definition, hash="draft")
+    tried = factories.run(snapshot, state="failed", test=True)
+    shown = asked(client, "run_rerun", tried)
+    assert 'value="pinned" checked' in shown and "draft snapshot, as this run" in shown
+    told = client.post(reverse("runs_told"), {"act": "rerun", "run": [run.pk, tried.pk], "tests": "1"}).content.decode()
+    assert "draft snapshot" in told and "vNone" not in told
+
+
 @pytest.mark.parametrize(("error", "outcome", "in_flow"), [
     ({"field": "config.json"}, "", True), ({"field": "config.json"}, "answered", True), ({"field": "config.url"}, "not_sent", True),
     ({"field": "config.url"}, "unknown", False), ({"field": "connection"}, "", False), ({}, "answered", False),

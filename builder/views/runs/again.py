@@ -99,11 +99,11 @@ def asked_and_done(
 @require_http_methods(["GET", "HEAD", "POST"])
 def rerun_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """A new run, with the same or an edited input, on the version that this one is pinned to or on the live one, which is
-    proposed when it is newer."""
+    proposed when it is newer. A test run of a draft has no number to be newer than."""
     run = access.get_run(request.user, run_id, access.OPERATOR)
     live = run.workflow.live_version if not run.workflow.deleted_at else None
     other = live if live and live.pk != run.version_id else None
-    newer = bool(other) and other.number > run.version.number
+    newer = bool(other and run.version.number) and other.number > run.version.number
     context = {"title": f"Start run {run.pk:,} again?", "yes": "Start a new run", "live": other, "on_live": newer, **others_of(run)}
     if request.method != "POST":
         return ask(request, run, "rerun", again.for_rerun(run), **context, input=pretty(run.input))
