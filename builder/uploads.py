@@ -17,6 +17,7 @@ from runtime.net import MIB
 from runtime.starts import FIELD
 from runtime.steps.base import File
 from runtime.steps.http_bodies import file_name
+from runtime.tokens import URLSAFE
 from runtime.triggers.form import FormConfig
 from runtime.triggers.manual import fields_of, read_form
 
@@ -24,7 +25,7 @@ from .templatetags.formats import size
 
 MOST_TOGETHER = 13 * MIB
 """With the fields beside them this is less than what the server takes of a request."""
-_PAGE = re.compile(r"/forms/([A-Za-z0-9_-]{16,64})/")
+_PAGE = re.compile(r"/forms/([^/]+)/")
 _TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 
@@ -76,6 +77,8 @@ def room_for(path: str) -> int:
 
 def open_form(token: str) -> Trigger | None:
     """The form that has its page there, of a flow that is published."""
+    if not URLSAFE.fullmatch(token):
+        return None
     found = Trigger.objects.select_related("workflow__live_version", "workflow__team").filter(token=token, type="form", enabled=True)
     return found.filter(workflow__deleted_at=None, workflow__live_version__isnull=False).first()
 

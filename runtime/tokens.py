@@ -21,6 +21,8 @@ from django.conf import settings
 
 from .masking import MASK
 
+URLSAFE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+"""What `secrets.token_urlsafe` makes: the tokens in the addresses of triggers, and the keys of forms that count once."""
 _CALLBACK = re.compile(r"((?:/|%2F)callbacks(?:/|%2F)\d+(?:/|%2F))[A-Za-z0-9_-]+", re.IGNORECASE)
 """Also inside of another address."""
 

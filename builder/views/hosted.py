@@ -6,7 +6,6 @@ people do not see, and are thanked like everybody else.
 
 from __future__ import annotations
 
-import re
 import secrets
 from typing import Any
 from urllib.parse import urlencode
@@ -26,12 +25,11 @@ from runtime.clock import business_now
 from runtime.limits import admitted, caller
 from runtime.models import Trigger
 from runtime.starts import start_with_files
+from runtime.tokens import URLSAFE
 from runtime.triggers.form import FormConfig
 from runtime.triggers.manual import fields_of
 
 TRAP = "website"
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,64}")
-_PAGE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 @csrf_exempt
@@ -39,7 +37,7 @@ _PAGE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 @require_http_methods(["GET", "HEAD", "POST"])
 def form_page(request: HttpRequest, token: str) -> HttpResponse:
     """The page of one form. Unknown, disabled and unpublished ones look the same."""
-    trigger = _find(token)
+    trigger = open_form(token)
     if trigger is None:
         if admitted(f"miss:{caller(request.META.get('REMOTE_ADDR', ''))}", settings.HOLDFAST_MISSES_PER_MINUTE):
             return private(_told(request, "Too many attempts", "Wait a minute, then try again.", 429))
@@ -61,7 +59,7 @@ def _send(request: HttpRequest, trigger: Trigger) -> HttpResponse:
         return _told(request, "Too many answers just now", "Nothing was sent. Go back, wait a minute, and send it again.", 429, trigger)
     sent = answers(request, trigger.config, prefix="form.")
     page = request.POST.get("page", "")
-    if not _PAGE.fullmatch(page):
+    if not URLSAFE.fullmatch(page):
         page = secrets.token_urlsafe(18)
     if sent.wrong:
         return _show(request, trigger, sent.wrong, page)
@@ -109,12 +107,6 @@ def _told(request: HttpRequest, heading: str, words: str, status: int, trigger: 
 def _heading(trigger: Trigger) -> dict[str, Any]:
     config, workflow = trigger.config, trigger.workflow
     return {"heading": config.get("title") or workflow.name, "intro": config.get("intro", ""), "organisation": who_asks(workflow.team)}
-
-
-def _find(token: str) -> Trigger | None:
-    if not _TOKEN.fullmatch(token):
-        return None
-    return open_form(token)
 
 
 urlpatterns = [path("forms/<str:token>/", form_page, name="form_page")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from runtime.models import Role, Run, StepResult, Workflow
 from runtime.starts import start_with_files
 from runtime.states import UNFINISHED
 from runtime.steps.base import File
+from runtime.tokens import URLSAFE
 from runtime.triggers import trigger_kinds
 from runtime.triggers.manual import fields_of
 
@@ -44,7 +44,6 @@ from ..testwatch import watched
 from ..uploads import answers, files_of
 
 BY_HAND = "manual"
-_ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 @require_POST
@@ -195,7 +194,7 @@ def _input(request: HttpRequest, asked: _Asked) -> _Given:
 def _once(request: HttpRequest) -> str | None:
     """The key of a form that was filled in: sent twice, as by a double click, it starts one run."""
     text = request.POST.get("_once", "")  # no field of a trigger is called so
-    return f"form:{text}" if _ONCE.fullmatch(text) else None
+    return f"form:{text}" if URLSAFE.fullmatch(text) else None
 
 
 def _ask(
