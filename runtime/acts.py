@@ -12,7 +12,7 @@ from typing import Any, Literal
 from django.db import connection, transaction
 
 from . import keeping, retries, slots, waits
-from .audit import record
+from .audit import record_of_run
 from .courses import Course, NoSuchStep, course_of
 from .definition import children
 from .doorbell import ring_after_commit
@@ -340,9 +340,8 @@ def resend(message_id: int, *, user=None) -> bool:
         cursor.execute(
             "update outbox set state = 'queued', due_at = holdfast_now(), attempts = 0, error = '' where id = %s", [message_id]
         )
-    team = Run.objects.filter(pk=message.run_id).values_list("workflow__team_id", flat=True).first()
     detail = {"run": message.run_id, "to": message.recipient}
-    record("resend", f"mail:{message_id}", actor=user, team_id=team, detail=detail)
+    record_of_run("resend", message.run_id, subject=f"mail:{message_id}", actor=user, detail=detail)
     return True
 
 
@@ -392,8 +391,7 @@ def _note(run_id: int, text: str, path: str = "") -> None:
 
 
 def _audit(action: str, run_id: int, user, **detail: Any) -> None:
-    team_id = Run.objects.filter(pk=run_id).values_list("workflow__team_id", flat=True).first()
-    record(action, f"run:{run_id}", actor=user, team_id=team_id, detail=detail)
+    record_of_run(action, run_id, actor=user, detail=detail)
 
 
 def _by(user) -> str:

@@ -243,15 +243,7 @@ def _note(wait: Wait, decision: Decision) -> None:
         run_id=wait.run_id, path=wait.path, at=decision.decided_at, text=f"{word} by {decision.decided_by}.",
         data={**detail, "address": decision.address},
     )  # fmt: skip
-    team = Run.objects.filter(pk=wait.run_id).values_list("workflow__team_id", flat=True).first()
-    audit.record(
-        decision.answer,
-        f"run:{wait.run_id}",
-        actor=decision.user,
-        team_id=team,
-        detail=detail,
-        address=decision.address,
-    )
+    audit.record_of_run(decision.answer, wait.run_id, actor=decision.user, detail=detail, address=decision.address)
 
 
 def _note_contradiction(wait: Wait, recipient: Recipient, answer: str, standing: DecisionOutcome, address: str | None) -> None:
@@ -351,8 +343,7 @@ def _write(approval: Approval, wait: Wait, addresses: list[str], why: str = "") 
 def _record(action: str, wait: Wait, user: Any, words: str, detail: dict[str, Any]) -> None:
     by = f", by {_name(user)}." if user else "."
     LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=words + by, data=detail)
-    team = Run.objects.filter(pk=wait.run_id).values_list("workflow__team_id", flat=True).first()
-    audit.record(action, f"run:{wait.run_id}", actor=user, team_id=team, detail={**detail, "path": wait.path})
+    audit.record_of_run(action, wait.run_id, actor=user, detail={**detail, "path": wait.path})
 
 
 def _account(address: str) -> Any:

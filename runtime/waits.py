@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from .audit import record
+from .audit import record_of_run
 from .clock import business_now
 from .database import LET_GO
 from .definition import find
@@ -163,8 +163,7 @@ def _open(wait_id: int, kinds: tuple[WaitKind, ...]) -> Wait | None:
 
 def _told(wait: Wait, action: str, text: str, user: Any) -> None:
     LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=text)
-    team = Run.objects.filter(pk=wait.run_id).values_list("workflow__team_id", flat=True).first()
-    record(action, f"run:{wait.run_id}", actor=user, team_id=team, detail={"path": wait.path, "wait": wait.pk})
+    record_of_run(action, wait.run_id, actor=user, detail={"path": wait.path, "wait": wait.pk})
 
 
 def _by(user: Any) -> str:
