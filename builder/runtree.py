@@ -13,12 +13,11 @@ from decimal import Decimal
 from typing import Any
 
 from runtime.definition import walk
-from runtime.states import AttemptOutcome, WaitKind, WaitState
+from runtime.states import UNFINISHED, AttemptOutcome, WaitKind, WaitState
 
 from .editing.places import label_of
 from .runrows import Iteration, LoopPage, Place, Rows
 
-UNFINISHED = ("open", "attention")
 SOON = timedelta(seconds=1)
 END_UNKNOWN = "its end is not known"
 OUTSIDE_OUTCOMES = {

@@ -1,4 +1,5 @@
-"""Statements by which workers keep order among runs that nobody can advance."""
+"""Keeping order among runs that nobody advances: what dead workers held is taken back, what kills its workers is quarantined, and
+what no worker can run is told of."""
 
 from __future__ import annotations
 

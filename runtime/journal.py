@@ -50,7 +50,7 @@ class Claim:
     """The right to advance one run, from the claim to the release. `wakes` is the count that was acted upon; `handed_back`
     says that no lease of it was lost before: what it finds under way, a worker that stopped has left."""
 
-    __slots__ = ("run_id", "token", "wakes", "handed_back", "alone", "lost", "refused")
+    __slots__ = ("run_id", "token", "wakes", "handed_back", "lost", "refused")
 
     def __init__(self, run_id: int, token: int, wakes: int = 0, handed_back: bool = False):
         self.run_id, self.token, self.wakes, self.handed_back = run_id, token, wakes, handed_back
@@ -78,7 +78,6 @@ class Journal:
         self._ring = asyncio.Event()
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self.batches = 0
         self.batch_rows, self.flush_seconds = Histogram(BATCH_ROWS), Histogram(SECONDS)
         self.busy_since: float | None = None
         """Monotonic time at which what is being written now was sent; None while nothing is."""
@@ -231,7 +230,6 @@ class Journal:
                     if rows := by_kind.get(kind):
                         cursors[kind] = await connection.execute(statement.sql, statement.columns(rows))
                 failpoints.hit("journal.inside")
-        self.batches += 1
         self.batch_rows.take(sum(map(len, by_kind.values())))
         self.flush_seconds.take(time.monotonic() - self.busy_since)
         await _hand_out(entries, {kind: cursors[kind] for kind in cursors if ROWS[kind].returns})

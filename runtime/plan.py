@@ -160,7 +160,6 @@ class _Maker:
             node.items, node.condition = self.expression(raw.get("items")), self.expression(raw.get("while"))
             node.callbacks = callback_paths(step.get("steps") or [], "")
             node.collect, node.limit, node.concurrency = self.expression(raw.get("collect")), raw["max"], raw["concurrency"]
-        if step["type"] == "loop":
             node.on_item_error, node.last = raw["on_item_error"], self.lasts > lasts
         if step["type"] == "parallel":
             node.needed = {"all": 0, "any": 1}.get(raw["join"], raw["needed"])

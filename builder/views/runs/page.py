@@ -36,12 +36,12 @@ from .asked import Asked
 from .panel import panel
 
 PARTS = (("head", "runs/_head.html"), ("steps", "runs/_steps.html"), ("panel", "runs/_panel.html"))
-# How long its calls took and what is known of them, bounded: beyond 20,000 calls the figure is a floor.
-WORK = """
-select coalesce(extract(epoch from sum(ended_at - started_at)), 0)::float8, count(*)
-from (select started_at, ended_at from attempt where run_id = %s and ended_at is not null limit 20001) as calls
-"""
 MOST_CALLS = 20_000
+# How long its calls took and what is known of them, bounded: beyond so many calls the figure is a floor.
+WORK = f"""
+select coalesce(extract(epoch from sum(ended_at - started_at)), 0)::float8, count(*)
+from (select started_at, ended_at from attempt where run_id = %s and ended_at is not null limit {MOST_CALLS + 1}) as calls
+"""
 MOST_RELATED = 5
 
 
