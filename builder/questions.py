@@ -120,13 +120,13 @@ def _policy(approval: Approval) -> str:
 
 
 def others(approval: Approval, recipient: Recipient | None) -> str:
-    """Who was asked too, and whose answer counts."""
+    """Who was asked beside this approver, or beside nobody, and whose answer counts."""
     asked = approval.recipients.filter(handed_to="", asked_at__isnull=False).select_related("user").order_by("pk")
     names = [name_of(one) for one in asked if one != recipient]
     if not names:
         return "" if approval.policy in ("any", "all") else rule_of(approval)
     shown = names[0] if len(names) == 1 else f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
-    return f"{shown} {'was' if len(names) == 1 else 'were'} asked too. {rule_of(approval)}"
+    return f"{shown} {'was' if len(names) == 1 else 'were'} asked{' too' if recipient else ''}. {rule_of(approval)}"
 
 
 def since(approval: Approval, run: Run, after: datetime | None) -> list[dict[str, Any]]:

@@ -228,6 +228,8 @@ def test_an_operator_sees_all_of_the_team_and_settles_in_their_place(client, wai
     shown = text(client.get(reverse("approvals")))  # it opens on what has something
     assert "Approve VIP outreach" in shown and "rail__badge" not in shown, "the badge counts what waits for this person"
     assert "Nothing waits for you" in text(client.get(reverse("approvals"), {"all": "0"}))
+    asked = text(client.get(reverse("approval", args=[wait.pk])))
+    assert "you answer as operator" in asked and "dana@example.com, marcus@example.com were asked. Everybody has to approve." in asked
     back = reverse("run", args=[wait.run_id])
     answer = client.post(reverse("approval", args=[wait.pk]), {"answer": "reject", "next": back})
     assert answer.url == back
