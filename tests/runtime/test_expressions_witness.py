@@ -3,6 +3,7 @@
 import pytest
 
 from runtime.expressions import compile
+from tests.runtime.test_expressions_conformance import same
 
 cel = pytest.importorskip(
     "cel_expr_python.cel", reason="the witness cel-expr-python is not installed", exc_type=ImportError
@@ -25,17 +26,6 @@ def witness():
         return value.plain_value()
 
     return evaluate
-
-
-def same(a, b):
-    """Equal and of the same kind: 1 is neither 1.0 nor true."""
-    if type(a) is not type(b):
-        return False
-    if type(a) is list:
-        return len(a) == len(b) and all(map(same, a, b))
-    if type(a) is dict:
-        return a.keys() == b.keys() and all(same(item, b[key]) for key, item in a.items())
-    return a == b or (a != a and b != b)
 
 
 # One expression per line of thought; `x` takes every value of VALUES in turn.
