@@ -31,7 +31,9 @@ log = logging.getLogger(__name__)
 
 # Others that wait for the same may have taken what this one saw: then it looks for the next.
 UNTAKEN = """
-select 1 from wait w join named_signal s on s.team_id = %s and s.name = %s and s.key = %s and s.wait_id is null
+select 1 from wait w join run on run.id = w.run_id
+join named_signal s on s.team_id = %s and s.name = %s and s.key = %s and s.test = run.test and s.wait_id is null
+  and s.received_at > (select holdfast_now()) - interval '30 days'  -- signals.KEPT_DAYS
 where w.id = %s and w.state = 'open' limit 1
 """
 

@@ -166,9 +166,10 @@ where w.kind = 'callback' and w.state = 'resolved'"""),
     "named": Statement("bigint bigint bigint text text", """
 with kept as (
     select distinct on (s.id) s.id, w.id as wait_id from {rows} as r(run_id, wait_id, team_id, name, key)
-    join wait w on w.id = r.wait_id and w.state = 'open'
+    join wait w on w.id = r.wait_id and w.state = 'open' join run on run.id = r.run_id
     join lateral (
-        select id from named_signal s where s.team_id = r.team_id and s.name = r.name and s.key = r.key and s.wait_id is null
+        select id from named_signal s
+        where s.team_id = r.team_id and s.name = r.name and s.key = r.key and s.test = run.test and s.wait_id is null
           and s.received_at > (select holdfast_now()) - interval '30 days'  -- signals.KEPT_DAYS
         order by id limit 1
     ) s on true

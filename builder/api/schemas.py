@@ -245,6 +245,7 @@ class SignalIn(In):
     payload: Any = Field(None, description="What the step gives as its output.")
     team: str = Field("", description="The team's name; needed when you are in several.")
     idempotency_key: str = Field("", max_length=255, description="The same key is the same signal; without one, the same payload.")
+    test: bool = Field(False, description="For test runs, which take no other signals; without it, for all but these.")
 
 
 class SignalOut(Schema):

@@ -36,7 +36,7 @@ def send_signal(request: HttpRequest, data: SignalIn) -> dict[str, Any]:
     except BadJson as wrong:
         raise Refused(422, f"The {wrong}") from None
     try:
-        return {"state": send(_team(request, data.team).pk, data.name, data.key, data.payload, _dedupe(data))}
+        return {"state": send(_team(request, data.team).pk, data.name, data.key, data.payload, _dedupe(data), test=data.test)}
     except TooManySignals:
         raise Refused(429, "100 signals of this name and key are kept and not used; more are not taken.") from None
 

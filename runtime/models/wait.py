@@ -67,11 +67,13 @@ class Signal(models.Model):
 
 
 class NamedSignal(models.Model):
-    """An event for whichever run of the team waits for this name and key (see `runtime.signals`)."""
+    """An event for whichever run of the team waits for this name and key (see `runtime.signals`). One for test runs is no real
+    event: no other run may take it, and no test run a real one."""
 
     team = models.ForeignKey("runtime.Team", models.CASCADE, related_name="+")
     name = models.CharField(max_length=100)
     key = models.CharField(max_length=255)
+    test = models.BooleanField(default=False, db_default=False)
     dedupe = models.TextField()
     payload = JsonInOrder(null=True)
     received_at = models.DateTimeField(db_default=BusinessNow())

@@ -2,7 +2,8 @@
 
 The address to call is known before the step runs, as `callbacks.` and the step's id in expressions, so that an earlier API call can
 hand it out. Where the other system cannot keep an address, the step waits for a signal of a name and a key, such as
-`order_paid` of order 17, which the API takes. An answer that comes before the wait is kept.
+`order_paid` of order 17, which the API takes. An answer that comes before the wait is kept. Test runs take those signals alone that
+are sent with `"test": true`.
 
 What was sent is the step's output. Where “What is sent” names fields, an answer that does not fit is refused to its sender, and
 the step goes on waiting.

@@ -41,17 +41,27 @@ def test_a_signal_finds_the_run_that_waits_for_its_key(engine):
     assert engine.ends(first) and engine.output(first, "paid") is None
 
 
-def test_a_test_run_takes_nothing_from_a_run_that_waits(engine):
-    """Of a draft that somebody tries with a real order."""
+@pytest.mark.parametrize("first", ["waits", "is sent"])
+def test_a_test_run_takes_no_real_signal_and_a_run_none_of_a_test(engine, first):
+    """Of a draft that somebody tries with a real order: neither takes what the other waits for, in whichever order they come."""
     version = flow(engine, **PAID)
     engine.worker()
-    test = engine.start(version, {"order": 17}, test=True)
-    engine.parked(test)
-    run = engine.start(version, {"order": 17})
-    engine.parked(run)
-    assert signals.send(team(), "order_paid", "17", 1, "a") == signals.send(team(), "order_paid", "17", 2, "b") == "taken"
+    if first == "is sent":
+        told = [signals.send(version.workflow.team_id, "order_paid", "17", n, "a", test=n == 2) for n in (1, 2)]
+        assert told == ["kept", "kept"]
+    test, run = engine.start(version, {"order": 17}, test=True), engine.start(version, {"order": 17})
+    if first == "waits":
+        engine.parked(test)
+        engine.parked(run)
+        assert signals.send(team(), "order_paid", "17", 1, "a") == signals.send(team(), "order_paid", "17", 2, "a", test=True) == "taken"
     engine.ends(run), engine.ends(test)
     assert (engine.output(run, "paid"), engine.output(test, "paid")) == (1, 2)
+    alone = engine.start(version, {"order": 19}, test=True)
+    engine.parked(alone)
+    assert signals.send(team(), "order_paid", "19", 3, "a") == "kept" and engine.state(alone) == "open"
+    later = engine.start(version, {"order": 19})
+    engine.ends(later)
+    assert engine.output(later, "paid") == 3 and engine.state(alone) == "open"
 
 
 @pytest.mark.parametrize("failpoint", ["", "journal.after:1", "journal.before:2"])
@@ -163,6 +173,8 @@ def test_the_api_takes_signals_from_operators(engine):
     engine.ends(run)
     again = Client().post("/api/v1/signals", given, content_type="application/json", headers=headers)
     assert again.json() == {"state": "before"}
+    of_a_test = Client().post("/api/v1/signals", given | {"test": True}, content_type="application/json", headers=headers)
+    assert of_a_test.json() == {"state": "kept"}
     Membership.objects.update(role="viewer")
     assert Client().post("/api/v1/signals", given, content_type="application/json", headers=headers).status_code == 403
 
