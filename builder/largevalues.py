@@ -16,24 +16,31 @@ from django.utils.http import content_disposition_header
 
 from runtime.models import Blob, Run, StepFile, StepResult
 from runtime.starts import FIELD
+from runtime.steps.http_bodies import file_name
+from runtime.tokens import with_signatures_blotted
 
 SHOWN = 16_384
 """Characters of one part on a page."""
 PIECE = 262_144
+BEFORE = 200
+"""Characters before a part that tell whether it begins in the middle of a callback's address."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargeOutput:
-    """The output of the step at `path`, `length` characters of JSON text."""
+    """The output of the step at `path`, `length` characters of JSON text; `whole` with the addresses of callbacks, which others
+    than who may answer in their place must not read."""
 
     run_id: int
     path: str
     take: int
     length: int
+    whole: bool = False
 
     def text(self, start: int, characters: int) -> str:
-        found = Blob.objects.filter(run_id=self.run_id, path=self.path, take=self.take)
-        return found.values_list(Substr("content", start + 1, Value(characters)), flat=True).get()
+        found, begin = Blob.objects.filter(run_id=self.run_id, path=self.path, take=self.take), max(0, start - BEFORE)
+        text = found.values_list(Substr("content", begin + 1, Value(characters + start - begin)), flat=True).get()
+        return (text if self.whole else with_signatures_blotted(text))[start - begin :]
 
     def pieces(self) -> Iterator[str]:
         for start in range(0, self.length, PIECE):
@@ -53,13 +60,13 @@ class LargeOutput:
         return f"{reverse(name, args=[self.run_id])}?{urlencode({'step': self.path, 'take': self.take, **more})}"
 
 
-def large_output(run: Run, path: str, take: int) -> LargeOutput:
+def large_output(run: Run, path: str, take: int, *, whole: bool = False) -> LargeOutput:
     """Raises Http404 for a step that has none."""
     found = Blob.objects.filter(run_id=run.pk, path=path.replace("\x00", ""), take=take).values_list(Length("content"), flat=True)
     length = found.first()
     if length is None:
         raise Http404("This step has no large output.")
-    return LargeOutput(run.pk, path, take, length)
+    return LargeOutput(run.pk, path, take, length, whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from runtime.models import Run, Workflow
 from runtime.paths import step_of
 from runtime.replay import EVALUATED, Evaluated, Key, Walked, remembered, replayed
 from runtime.steps import step_types
+from runtime.tokens import without_signatures
 
 from .diff import differences
 from .editing.places import label_of
@@ -125,7 +126,7 @@ class _Told:
 
     def add(self, path: str, what: str, was: Any, now: Any, field: str = "") -> None:
         name = self.names.get(step_of(path), "")
-        self.found.append(Difference(self.run.pk, path, name, what, field, was, now))
+        self.found.append(Difference(self.run.pk, path, name, what, field, *without_signatures((was, now))))
 
     def fields(self, path: str, what: str, was: Any, now: Any) -> None:
         for change in differences(was, now, ""):

@@ -13,6 +13,7 @@ from django.utils import timezone
 from runtime.clock import business_now
 from runtime.definition import walk
 from runtime.models import Run, Workflow
+from runtime.tokens import without_signatures
 
 from .dataflow import Samples
 from .dataflow.shapes import MISSING
@@ -56,7 +57,7 @@ def samples_of(workflow: Workflow) -> Samples:
     pins = {row.step: row.output for row in rows}
     stamp = f"{chosen.made_at if chosen else ''} {max((row.made_at for row in rows), default='')}"
     outputs, at = _outputs(workflow, run[0] if run else 0)
-    return Samples(trigger, {**outputs, **pins}, source, frozenset(pins), stamp, at)
+    return Samples(without_signatures(trigger), without_signatures({**outputs, **pins}), source, frozenset(pins), stamp, at)
 
 
 def _run(workflow: Workflow, chosen: Sample | None) -> tuple[int, Any] | None:

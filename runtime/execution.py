@@ -27,7 +27,7 @@ from .memory import BLOB, Elsewhere, Memory
 from .plan import Plan
 from .states import RunState, WaitState
 from .storing import ASK_FOR_LESS, GIVE_LESS, LARGEST_INLINE, LARGEST_VALUE, encode, json_text, largest_output
-from .tokens import callback_url
+from .tokens import callback_url, without_signatures
 
 MOST_PENDING_ROWS = 400
 MOST_FOUND_BY, LONGEST_FOUND_BY = 50, 200
@@ -121,8 +121,8 @@ class Execution:
         return "log", (self.run.id, path, level, self.words(text), None if data is None else self.dump(data, "What is logged"))
 
     def words(self, text: str) -> str:
-        """Text for people as it is stored: secrets masked, at most 4,000 characters."""
-        return storable_text(self.masker.mask(text))[:4000]
+        """Text for people as it is stored: secrets and addresses of callbacks masked, at most 4,000 characters."""
+        return storable_text(without_signatures(self.masker.mask(text)))[:4000]
 
     def output_rows(self, path: str, take: int, output: Any) -> tuple[str | None, int | None]:
         """The output's text for the row of its result, and no size. A large one gets a row of its own: then its size, and

@@ -389,7 +389,7 @@ def _input(execution: Execution, ctx: StepContext | None) -> str | None:
     if ctx is None or not ctx.config or ctx.node.step.outside:
         return None
     try:
-        return execution.dump(without_signatures(ctx.config) if ctx.names.get("callbacks") else ctx.config)
+        return without_signatures(execution.dump(ctx.config))
     except Unstorable:
         return None
 

@@ -194,10 +194,8 @@ class StepContext:
         if further and self.limit is not None:  # the time-out is each call's own
             self.limit.restart(self.node.timeout + MORE_CALLS_SLACK)
         token = self._execution.claim.token
-        if self.names.get("callbacks"):
-            request = without_signatures(request)
         try:
-            dumped = self._execution.dump(request, "What is recorded of the request")
+            dumped = without_signatures(self._execution.dump(request, "What is recorded of the request"))
         except Unstorable as wrong:
             raise StepError(str(wrong), outcome=AttemptOutcome.NOT_SENT) from None
         rows, self.lines = self.lines, []
@@ -240,7 +238,7 @@ class StepContext:
         response = None
         if done is not None and done.response is not None:
             try:
-                response = self._execution.dump(done.response, "What is recorded of the answer")
+                response = without_signatures(self._execution.dump(done.response, "What is recorded of the answer"))
             except Unstorable as wrong:
                 error = error or str(wrong)
         cost = getattr(done, "cost", None)

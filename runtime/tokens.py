@@ -23,8 +23,9 @@ from .masking import MASK
 
 URLSAFE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """What `secrets.token_urlsafe` makes: the tokens in the addresses of triggers, and the keys of forms that count once."""
-_CALLBACK = re.compile(r"((?:/|%2F)callbacks(?:/|%2F)\d+(?:/|%2F))[A-Za-z0-9_-]+", re.IGNORECASE)
-"""Also inside of another address."""
+_SLASH = r"(?:\\?/|%(?:25)*2F)"
+_CALLBACK = re.compile(rf"({_SLASH}callbacks{_SLASH}\d+{_SLASH})([A-Za-z0-9_-]+)", re.IGNORECASE)
+"""Also inside of another address, and as others escape it in JSON."""
 
 
 class KeyGone(LookupError):
@@ -75,14 +76,23 @@ def callback_url(run_id: int, path: str) -> str:
     return f"{settings.HOLDFAST_PUBLIC_URL}/callbacks/{run_id}/{signature}/{quote(path, safe='/')}/"
 
 
-def without_signatures(value: Any) -> Any:
+def without_signatures(value: Any, mask: str = MASK) -> Any:
     """A value for people to read, at any depth without the signatures of callback addresses: whoever has one may answer in the
-    place of the other system, and not everybody who sees a run may."""
+    place of the other system, and not everybody who sees a run may. Also JSON text, which stays the JSON that it is."""
+    return _without(value, mask) if "callbacks" in str(value) else value
+
+
+def _without(value: Any, mask: str) -> Any:
     if isinstance(value, str):
-        return _CALLBACK.sub(rf"\1{MASK}", value) if "callbacks" in value else value
+        return _CALLBACK.sub(rf"\1{mask}", value)
     if isinstance(value, Mapping):
-        return {name: without_signatures(inner) for name, inner in value.items()}
-    return [without_signatures(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {_without(name, mask): _without(inner, mask) for name, inner in value.items()}
+    return [_without(inner, mask) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def with_signatures_blotted(text: str) -> str:
+    """As `without_signatures`, of a text that keeps its length, so that parts of it can be read."""
+    return _CALLBACK.sub(lambda found: found[1] + MASK[0] * len(found[2]), text) if "callbacks" in text else text
 
 
 def callback_verified(run_id: int, path: str, signature: str) -> bool:

@@ -12,6 +12,7 @@ from ninja import Query, Router
 from builder.access import OPERATOR, can, refusal, runs_for
 from runtime.approvals import WORDS, DecisionOutcome, decide
 from runtime.models import Approval, Recipient, Run
+from runtime.tokens import without_signatures
 
 from .auth import guarded
 from .errors import Refused
@@ -107,8 +108,8 @@ def _shown(approval: Approval) -> dict[str, Any]:
         "path": wait.path,
         "state": wait.state,
         "subject": approval.subject,
-        "message": approval.message,
-        "details": approval.details,
+        "message": without_signatures(approval.message),
+        "details": without_signatures(approval.details),
         "form": approval.form,
         "approvers": [recipient.address for recipient in approval.recipients.all()],
         "policy": approval.policy,

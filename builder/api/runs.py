@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
 
-from builder.access import get_run, get_workflow, runs_for
+from builder.access import OPERATOR, can, get_run, get_workflow, runs_for
 from builder.largevalues import given_file, large_output
 from builder.models import Scope
 from builder.replies import error_body
@@ -20,6 +20,7 @@ from runtime.jsonvalues import MIB, check_json
 from runtime.models import Act, Run, Version, Wait
 from runtime.starts import IdempotencyConflict, start
 from runtime.states import WaitState
+from runtime.tokens import without_signatures
 
 from .auth import guarded
 from .errors import Refused
@@ -88,8 +89,9 @@ def read_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     run = _seen(request, run_id)
     waits = Wait.objects.filter(run_id=run.pk, state=WaitState.OPEN).order_by("pk")[:200]
     queued = slots.standings([run.pk]).get(run.pk)
+    told = {"input": run.input, "output": run.output, "error": run.error}
     return {
-        **_shown(run), "input": run.input, "output": run.output, "error": run.error, "waits": list(waits),
+        **_shown(run), **(told if _may_answer(request, run) else without_signatures(told)), "waits": list(waits),
         "queued": {"before": queued.before, "why": queued.why} if queued else None,
     }
 
@@ -101,8 +103,10 @@ def list_steps(
     cursor: Annotated[str | None, Query(None, max_length=2000, description="`next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """In the order of their paths, each with the attempts of its calls; at the end the calls that are in flight."""
-    found, following = steps_of(_seen(request, run_id), cursor, limit)
+    """In the order of their paths, each with the attempts of its calls; at the end the calls that are in flight. The addresses of
+    callbacks are told to those alone who may answer in their place: operators, by a token that is not read-only."""
+    run = _seen(request, run_id)
+    found, following = steps_of(run, cursor, limit, whole=_may_answer(request, run))
     return {"items": found, "next": following}
 
 
@@ -114,7 +118,8 @@ def read_output(
     take: Annotated[int, Query(ge=1)] = 1,
 ) -> StreamingHttpResponse:
     """The whole value as JSON, of a step whose `output_size` is not null."""
-    large = large_output(get_run(request.user, run_id), path, take)
+    run = get_run(request.user, run_id)
+    large = large_output(run, path, take, whole=_may_answer(request, run))
     return StreamingHttpResponse(large.pieces(), content_type="application/json")
 
 
@@ -175,6 +180,11 @@ def _seen(request: HttpRequest, run_id: int) -> Run:
     if request.token.scope == Scope.START and run.started_by_id != request.user.pk:
         raise Http404(f"There is no run {run_id} that you have started.")
     return run
+
+
+def _may_answer(request: HttpRequest, run: Run) -> bool:
+    """Whether the token may do what the address of a callback lets anybody do, and so may read it."""
+    return request.token.scope != Scope.READ and can(request.user, OPERATOR, run.workflow.team)
 
 
 def _trigger_key(version: Version, wanted: str | None) -> str:

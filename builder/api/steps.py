@@ -13,14 +13,15 @@ from runtime.jsonvalues import loads_strict
 from runtime.models import Attempt, Frame, Run, StepResult
 from runtime.paths import step_of
 from runtime.states import UNFINISHED
+from runtime.tokens import without_signatures
 
 from .errors import Refused
 
 Place = tuple[str, int]
 
 
-def steps_of(run: Run, cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """(steps, next cursor). Calls in flight come with the last page."""
+def steps_of(run: Run, cursor: str | None, limit: int, *, whole: bool = False) -> tuple[list[dict[str, Any]], str | None]:
+    """(steps, next cursor). Calls in flight come with the last page. Addresses of callbacks are whole where `whole` is."""
     rows = StepResult.objects.filter(run_id=run.pk)
     if cursor is not None:
         rows = rows.filter(pk__gt=(run.pk, *_read_cursor(cursor)))
@@ -28,6 +29,8 @@ def steps_of(run: Run, cursor: str | None, limit: int) -> tuple[list[dict[str, A
     results, more = found[:limit], len(found) > limit
     attempts = _attempts(run, results)
     steps = [_finished(result, attempts.get((result.path, result.take), [])) for result in results]
+    if not whole:
+        steps = [step | {name: without_signatures(step[name]) for name in ("input", "output", "error")} for step in steps]
     if more:
         return steps, _write_cursor(results[-1])
     return steps + _in_flight(run), None

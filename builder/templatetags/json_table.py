@@ -9,6 +9,8 @@ from typing import Any
 
 from django import template
 
+from runtime.tokens import without_signatures
+
 from ..dataflow.paths import Path, written
 from .json_view import DISGUISES
 
@@ -69,7 +71,7 @@ def json_table(value: Any, reads: str = "") -> Table | None:
     (`steps.qualify.output`). None where there is nothing to tabulate."""
     if not value or not isinstance(value, dict | list):
         return None
-    table = Table()
+    value, table = without_signatures(value), Table()
     if isinstance(value, list):
         table.grids.append(_grid((), value, reads))
         return table
