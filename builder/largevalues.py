@@ -102,16 +102,21 @@ class GivenFile:
 def given_file(run: Run, path: str, take: int) -> GivenFile | None:
     place = {"run_id": run.pk, "path": path.replace("\x00", ""), "take": take}
     size = StepFile.objects.filter(**place).values_list(Length("content"), flat=True).first()
-    if size is None:
-        return None
-    about = _told(run, place)
-    return GivenFile(run.pk, place["path"], take, str(about.get("filename") or "file"), str(about.get("type") or ""), size)
+    return None if size is None else _given(run, place, size)
 
 
 def files_it_began_with(run: Run) -> list[GivenFile]:
-    body = run.input.get("body") if isinstance(run.input, dict) else None
-    names = [name for name, value in body.items() if isinstance(value, dict) and "file" in value] if isinstance(body, dict) else []
-    return [found for name in names if (found := given_file(run, FIELD + name, 1))]
+    """Found by their rows: whoever sends an input may have it name thousands."""
+    sizes = dict(StepFile.objects.filter(run_id=run.pk, path__startswith=FIELD, take=1).values_list("path", Length("content")))
+    body = run.input.get("body") if sizes and isinstance(run.input, dict) else None
+    paths = [FIELD + name for name, value in body.items() if isinstance(value, dict)] if isinstance(body, dict) else []
+    return [_given(run, {"run_id": run.pk, "path": path, "take": 1}, sizes[path]) for path in paths if path in sizes]
+
+
+def _given(run: Run, place: dict[str, Any], size: int) -> GivenFile:
+    about = _told(run, place)
+    name, type_ = file_name(str(about.get("filename") or "file")), str(about.get("type") or "")
+    return GivenFile(place["run_id"], place["path"], place["take"], name, type_, size)
 
 
 def _told(run: Run, place: dict[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,17 @@ def test_a_file_is_downloaded_by_those_who_may_read_the_run_and_by_nobody_else(c
     assert client.get(address, {"step": "trigger:email"}).status_code == 404
 
 
+def test_an_input_that_names_thousands_of_files_costs_no_more_to_look_at(client, django_assert_max_num_queries):
+    """Anybody may send such a one who has the address of a webhook."""
+    run = factories.run(factories.version(), input={"body": {f"f{n}": {"file": "x", "filename": "a\r\nb"} for n in range(20_000)}})
+    StepFile.objects.create(run_id=run.pk, path="trigger:f7", take=1, key="x", content=PDF)
+    client.force_login(factories.user("viewer"))
+    with django_assert_max_num_queries(60):
+        page = text(client.get(reverse("run", args=[run.pk]), {"step": ""}))
+    assert page.count("step=trigger%3Af") == 1
+    assert client.get(reverse("run_file", args=[run.pk]), {"step": "trigger:f7"})["Content-Disposition"] == 'attachment; filename="ab"'
+
+
 def test_a_body_may_be_as_large_as_the_files_that_the_form_asks_for(client, form):
     address = form(fields=OFFER)
     given = {"form.email": "a@b.example", "form.offer": pdf(content=b"x" * (5 << 20))}
