@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from urllib.parse import urlencode
 
 import pytest
 from django.urls import reverse
 
+from builder.tokens import make_token
 from runtime.models import Attempt, AuditEntry, Dispatch, FrameChunk, Run, StepResult, Wait
 from runtime.paths import key_of
 from tests.builder import factories
@@ -53,6 +55,22 @@ def test_a_requeue_says_what_it_repeats_and_asks_first(client, operator, run):
     assert run.state == "failed", "looking is not doing"
     page = client.get(reverse("run", args=[run.pk])).content.decode()
     assert f'hx-get="{reverse("run_requeue", args=[run.pk])}"' in page and f'hx-get="{reverse("run_rerun", args=[run.pk])}"' in page
+
+
+def test_an_act_counts_as_done_by_its_own_form_alone(client, operator, run):
+    """Not by somebody else's who knew or guessed its key, be it a form's or a program's, nor by another act's of theirs."""
+    headers = {"Authorization": f"Bearer {make_token(operator, 'retries')[1]}"}
+    of_program = hashlib.sha256(f"{operator.pk}|{run.pk}|order-17".encode()).hexdigest()
+    theirs = factories.run(factories.version(of=factories.team("Others")), state="failed")
+    for person, about, key in ((factories.user("operator", of=theirs.workflow.team), theirs, "k"), (operator, run, of_program)):
+        client.force_login(person)
+        client.post(reverse("run_rerun", args=[about.pk]), {"key": key, "version": "pinned", "input": "{}"})
+    assert Run.objects.filter(rerun_of=run).count() == 1
+    client.post(reverse("run_rerun", args=[run.pk]), {"key": "k", "version": "pinned", "input": "{}"})
+    assert Run.objects.filter(rerun_of=run).count() == 2
+    body = {"idempotency_key": "order-17"}
+    answers = [client.post(f"/api/v1/runs/{run.pk}/rerun", body, content_type="application/json", headers=headers) for _ in "ab"]
+    assert [answer.status_code for answer in answers] == [201, 200] and Run.objects.filter(rerun_of=run).count() == 3
 
 
 def test_a_retry_from_the_top_of_the_lanes_repeats_mails_too(client, operator, run):
