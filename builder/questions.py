@@ -14,7 +14,7 @@ from django.db.models.functions import Lower
 from builder import access
 from builder.editing.places import name_at
 from builder.templatetags.formats import display_name
-from runtime.approvals import approver
+from runtime.approvals import approver, has_left
 from runtime.models import Approval, Decision, Recipient, Run, StepResult
 from runtime.states import WaitKind, WaitState
 
@@ -26,7 +26,7 @@ DECIDED = {"approve": "approved", "reject": "rejected"}
 class Status:
     """How an approval stands for somebody: `open`, `answered` (by them, others have to answer too), `decided`, `expired`,
     `held` (the run failed and may be requeued), `withdrawn` (the run ended, or the question was taken back), `early` (not
-    their turn), `handed` (somebody else was asked instead). Who, what and when tell of the decision."""
+    their turn), `handed` (somebody else was asked instead), `left` (asked as a member, which they are no more). Who, what and when tell of the decision."""
 
     name: str
     who: str = ""
@@ -87,6 +87,8 @@ def _turn(approval: Approval, recipient: Recipient, decisions: list[Decision]) -
     """Whether an open question is this person's to answer."""
     if recipient.handed_to:
         return Status("handed", recipient.handed_to)
+    if has_left(approval, recipient):
+        return Status("left")
     if recipient.asked_at is None:
         return Status("early")
     if not recipient.standby and recipient.stage < approval.stage:

@@ -7,12 +7,15 @@ to a run as it is raises NotPossible, with the reason in words for people. `key`
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any, Literal
 
 from django.db import connection, transaction
 
 from . import keeping, retries, slots, waits
+from .asking import asks_own
 from .audit import record_of_run
+from .clock import business_now
 from .courses import Course, NoSuchStep, course_of
 from .definition import children
 from .doorbell import ring_after_commit
@@ -21,10 +24,10 @@ from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
 from .paths import scope_of
-from .people import asks_own
 from .starts import copy_files, start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
+RESENT_EVERY = timedelta(minutes=10)
 # The end by a person: the run's state and its dispatch row by one statement, for a requeue may come at any moment.
 END_BY_PERSON = """
 with gone as (delete from dispatch where run_id = %(run)s)
@@ -169,7 +172,7 @@ def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bo
     course = _course_of(run_id, path)
     if path.endswith("]") or any(name != "on_error" for name, _ in children(course.step)):
         raise NotPossible("A step that holds others cannot be skipped: skip the steps in it.")
-    if asks_own(run_id, course.step, user):
+    if asks_own(Run.objects.select_related("version").get(pk=run_id), course.step, user):
         raise NotPossible("You started this run, so somebody else has to answer here.")
     try:
         check_json(output)
@@ -332,9 +335,12 @@ def call_back(wait_id: int, payload: Any, *, user=None) -> bool:
 
 @transaction.atomic
 def resend(message_id: int, *, user=None) -> bool:
-    """Send a mail again, under its old Message-ID. One that waits for its turn is sent now."""
+    """Send a mail again, under its old Message-ID. One that waits for its turn is sent now. False: it is gone, or is being sent,
+    or went out just now: no reader gets a mail as often as somebody presses the button."""
     message = OutboxMessage.objects.select_for_update().filter(pk=message_id).first()
     if message is None or message.state == OutboxState.SENDING:
+        return False
+    if message.state == OutboxState.SENT and message.sent_at and message.sent_at > business_now() - RESENT_EVERY:
         return False
     with connection.cursor() as cursor:
         cursor.execute(

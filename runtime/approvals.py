@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
@@ -19,13 +19,16 @@ from django.db.models import Q
 from . import asking, audit, tokens, waits
 from .clock import business_now
 from .failpoints import hit
-from .models import Approval, Decision, LogLine, Recipient, Run, Wait
+from .models import Approval, Decision, LogLine, OutboxMessage, Recipient, Run, Wait
 from .mail_addresses import BadAddress, check_address
+from .people import still_asked
 from .states import WaitState
 from .steps.base import Mail
 from .triggers.manual import read_form
 
 LONGEST_COMMENT = 5_000
+REMINDED_EVERY = timedelta(minutes=10)
+"""Nobody is written to more often by people who press the button."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 WORDS = {"approve": "approved", "reject": "rejected"}
 
@@ -36,12 +39,12 @@ class DecisionOutcome:
 
     `decided`: it settled the question. `recorded`: it counts, and others have to answer too. `already`: this person had
     answered before. `closed`: somebody else had settled it. `expired`, `ended`: too late. `early`: it is not their turn.
-    `handed`: somebody else was asked in their place. `own`: they started the run, and may not approve it. `sign_in`: a
+    `handed`: somebody else was asked in their place. `left`: they were asked as a member, which they are no more. `own`: they started the run, and may not approve it. `sign_in`: a
     link is not enough. `invalid`: see `wrong`.
     `by`, `answer`, `at` and `comment` tell of the decision that stands.
     """
 
-    state: Literal["decided", "recorded", "already", "closed", "expired", "ended", "early", "handed", "own", "sign_in", "invalid"]
+    state: Literal["decided", "recorded", "already", "closed", "expired", "ended", "early", "handed", "left", "own", "sign_in", "invalid"]
     by: str = ""
     answer: str = ""
     at: datetime | None = None
@@ -142,6 +145,15 @@ def started_by(approval: Approval, user: Any) -> bool:
     return user is not None and approval.rules.get("starter") == user.pk
 
 
+def has_left(approval: Approval, recipient: Recipient) -> bool:
+    """Whether they were asked as a member of a team, and are none any more. Their link may still be in their mailbox."""
+    member_of = (approval.rules.get("members") or {}).get(recipient.address)
+    if not member_of:
+        return False
+    team = Run.objects.values_list("workflow__team_id", flat=True).get(pk=approval.run_id)
+    return not still_asked(recipient.user_id, member_of, team)
+
+
 def approver(approval: Approval, user: Any) -> Recipient | None:
     """The person's place among those asked: by the account, else by its address."""
     if user is None:
@@ -171,6 +183,8 @@ def _turn(approval: Approval, recipient: Recipient) -> DecisionOutcome | None:
     """Why it is not this person's to answer, though the question is open."""
     if recipient.handed_to:
         return DecisionOutcome("handed", by=recipient.handed_to)
+    if has_left(approval, recipient):
+        return DecisionOutcome("left")
     if recipient.asked_at is None:
         return DecisionOutcome("early")
     if not recipient.standby and recipient.stage < approval.stage:
@@ -259,13 +273,17 @@ def _told(state: str, decision: Decision) -> DecisionOutcome:
 
 @transaction.atomic
 def remind(approval: Approval, *, user: Any = None) -> int:
-    """Write again to those whose answer is awaited. Returns to how many."""
+    """Write again to those whose answer is awaited and who were not reminded just now. Returns to how many."""
     wait = _open(approval)
     if wait is None:
         return 0
-    silent = [one.address for one in _awaited(approval)]
-    _write(approval, wait, silent, "A reminder: this still waits for your answer.")
+    just_now = OutboxMessage.objects.filter(
+        run_id=wait.run_id, path=wait.path, take=wait.take, kind="approval", occurrence__gt=1,
+        created_at__gt=business_now() - REMINDED_EVERY,
+    ).values_list("recipient", flat=True)  # fmt: skip
+    silent = [one.address for one in _awaited(approval) if one.address not in set(just_now)]
     if silent:
+        _write(approval, wait, silent, "A reminder: this still waits for your answer.")
         _record("remind", wait, user, f"Reminded {', '.join(silent)}", {"to": silent})
     return len(silent)
 

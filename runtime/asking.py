@@ -16,9 +16,13 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.db import connection
 from psycopg.rows import class_row, dict_row
 
 from . import tokens
+from .definition import walk
+from .models import Run
+from .people import started
 from .steps.base import Mail, Question
 
 BATCH = 50
@@ -57,6 +61,12 @@ where r.approval_id = %s and r.handed_to = '' and (r.stage = %s or r.standby)
 ASK_STANDBY = "update recipient set asked_at = holdfast_now() where approval_id = %s and standby and asked_at is null"
 MOVE = "update approval set next_at = %s, rules = %s::json where wait_id = %s"
 LOG = "insert into log_line (run_id, path, level, text, at) values (%s, %s, 'info', %s, holdfast_now())"
+# What a step names that runs another flow, as it is live.
+SUB_FLOW = """
+select live.definition, live.created_at from workflow f
+join workflow w on w.id = holdfast_flow(f.team_id, %(name)s, %(made_at)s) join version live on live.id = w.live_version_id
+where f.id = %(flow)s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +152,29 @@ def mail_parameters(run_id: int, created_at: datetime, path: str, take: int, mai
     """The parameters of ADD_MAIL."""
     found = message_id(run_id, created_at, path, take, mail)
     return [run_id, path, take, mail.recipient, mail.occurrence, found, json.dumps(mail.payload)]
+
+
+# What is left to others than who started the run
+
+
+def asks_own(run: Run, step: Mapping[str, Any], user: Any) -> bool:
+    """Whether the step is a question that must not be answered by who started the run, or a sub-flow that asks one, and this is
+    who did: then its output is not theirs to give."""
+    return user is not None and _asks_others(run, step, run.version.created_at, set()) and started(run.pk, user)
+
+
+def _asks_others(run: Run, step: Mapping[str, Any], made_at: datetime, seen: set[str]) -> bool:
+    config = step.get("config") or {}
+    if step.get("type") == "approval":
+        return bool(config.get("no_self"))
+    name = config.get("flow")
+    if step.get("type") != "workflow" or not isinstance(name, str) or name in seen:
+        return False
+    seen.add(name)
+    with connection.cursor() as cursor:
+        cursor.execute(SUB_FLOW, {"name": name, "made_at": made_at, "flow": run.workflow_id})
+        rows = cursor.fetchall()
+    return any(_asks_others(run, inner, at, seen) for told, at in rows for inner in walk(told.get("steps") or []))
 
 
 # Later, by a worker

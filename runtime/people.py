@@ -7,7 +7,7 @@ nobody has, so that nothing can be learnt of other teams and nobody of theirs be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from django.contrib.auth import get_user_model
@@ -17,14 +17,20 @@ from .steps.base import Person, StepError
 
 # Active accounts of some names, and the operators and administrators of some teams: those who may decide approvals.
 NAMED = """
-select '@' || lower(u.username), u.id, coalesce(u.email, '') from {users} u
+select '@' || lower(u.username), u.id, coalesce(u.email, ''), '@' from {users} u
 where u.is_active and lower(u.username) = any(%(accounts)s)
   and (u.is_superuser or exists (select from membership where user_id = u.id and team_id = %(team)s))
 union all
-select 'team:' || lower(t.name), u.id, coalesce(u.email, '')
+select 'team:' || lower(t.name), u.id, coalesce(u.email, ''), t.id::text
 from team t join membership m on m.team_id = t.id and m.role in ('operator', 'admin') join {users} u on u.id = m.user_id
 where u.is_active and lower(t.name) = any(%(teams)s) and (t.id = %(team)s or t.asked_by_others)
 order by 1, 2
+"""
+# Somebody who was asked as a member is one still, or may answer in anybody's place.
+STILL = """
+select from {users} u where u.id = %(user)s and u.is_active and (u.is_superuser or exists (
+    select from membership where user_id = u.id and (
+        team_id = %(team)s and (%(as)s = '@' or role in ('operator', 'admin')) or team_id::text = %(as)s and role in ('operator', 'admin'))))
 """
 # Who started the run, or the one that started it.
 STARTER = """
@@ -57,7 +63,14 @@ async def named(reader: Reader, entry: str, team_id: int) -> list[Person]:
     rows = await reader.query(_sql(NAMED), _asked_for([entry], team_id))
     if wrong := _why_not(entry, rows):
         raise StepError(wrong, field="approvers")
-    return [Person(email, pk) for _, pk, email in rows if email]
+    return [Person(email, pk, member_of) for _, pk, email, member_of in rows if email]
+
+
+def still_asked(user_id: int | None, member_of: str, team_id: int) -> bool:
+    """Whether a question of a flow of this team still asks somebody that it asked as a member (`Person.member_of`)."""
+    with connection.cursor() as cursor:
+        cursor.execute(_sql(STILL), {"user": user_id, "as": member_of, "team": team_id})
+        return cursor.fetchone() is not None
 
 
 def unknown(entries: Iterable[str], team_id: int) -> dict[str, str]:
@@ -84,7 +97,7 @@ def _asked_for(entries: Iterable[str], team_id: int) -> dict[str, Any]:
 def _why_not(entry: str, rows: list[tuple]) -> str:
     """Empty where somebody can be asked. The same for what is not there and for what is not theirs to ask."""
     word = entry.strip()
-    if any(email for _, _, email in rows):
+    if any(email for _, _, email, _ in rows):
         return ""
     if rows:
         return f"“{word}” has no e-mail address to ask. Enter one in the account."
@@ -101,14 +114,12 @@ async def starter(reader: Reader, run_id: int) -> Person | None:
     return Person(rows[0][1], rows[0][0]) if rows else None
 
 
-def asks_own(run_id: int, step: Mapping[str, Any], user: Any) -> bool:
-    """Whether the step is a question that must not be answered by who started the run, and this is who did."""
-    if user is None or step.get("type") != "approval" or not (step.get("config") or {}).get("no_self"):
-        return False
+def started(run_id: int, user: Any) -> bool:
+    """Whether this person started the run, or the one that it is a sub-flow of."""
     with connection.cursor() as cursor:
         cursor.execute(STARTER, [run_id])
         row = cursor.fetchone()
-    return row is not None and row[0] == user.pk
+    return user is not None and row is not None and row[0] == user.pk
 
 
 def _sql(statement: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from .asking import asks_own
 from .audit import record_of_run
 from .clock import business_now
 from .database import LET_GO
@@ -19,7 +20,6 @@ from .definition import find
 from .doorbell import ring_after_commit
 from .models import LogLine, Run, Wait
 from .paths import step_of
-from .people import asks_own
 from .states import WaitKind, WaitState
 
 # The run's only lock. No row: the run has ended.
@@ -149,8 +149,8 @@ def _asks_own(wait: Wait, user: Any) -> bool:
     """Whether it is a question that who started the run has to leave to others: what its end causes, too."""
     if wait.kind != WaitKind.APPROVAL or user is None:
         return False
-    definition = Run.objects.select_related("version").get(pk=wait.run_id).version.definition
-    return asks_own(wait.run_id, find(definition, step_of(wait.path)) or {}, user)
+    run = Run.objects.select_related("version").get(pk=wait.run_id)
+    return asks_own(run, find(run.version.definition, step_of(wait.path)) or {}, user)
 
 
 def _open(wait_id: int, kinds: tuple[WaitKind, ...]) -> Wait | None:

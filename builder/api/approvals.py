@@ -87,6 +87,7 @@ LATE = {
     "expired": "This approval has expired.",
     "early": "It is not your turn yet: others answer before you.",
     "handed": "Somebody else was asked in your place.",
+    "left": "You are in the team no more that was asked.",
     "own": "You started this run, so somebody else has to approve it.",
 }
 

@@ -82,13 +82,13 @@ def decide(request: HttpRequest, wait_id: int) -> HttpResponse:
 
 @require_POST
 def remind(request: HttpRequest, wait_id: int) -> HttpResponse:
-    """Write once more to those who have not answered."""
+    """Write once more to those who have not answered, unless they were reminded minutes ago."""
     approval, _ = get_approval(request.user, wait_id, access.OPERATOR)
     sent = approvals.remind(approval, user=request.user)
     if sent:
         messages.success(request, f"Reminded {sent} {'person' if sent == 1 else 'people'}.")
     else:
-        messages.warning(request, "Nobody is asked any more; nothing was sent.")
+        messages.warning(request, "Nobody is asked any more, or they were reminded within ten minutes; nothing was sent.")
     return redirect(back_to(request) or reverse("run", args=[approval.run_id]))
 
 
@@ -196,7 +196,7 @@ def tell(request: HttpRequest, outcome: approvals.DecisionOutcome) -> None:
             messages.warning(request, "The time to answer was over; nothing was changed.")
         case "own":
             messages.warning(request, "You started this run, so somebody else has to approve it; nothing was changed.")
-        case "early" | "handed":
+        case "early" | "handed" | "left":
             messages.warning(request, "It is not your turn to answer this; nothing was changed.")
         case _:
             messages.warning(request, "The run does not wait for this any more; nothing was changed.")

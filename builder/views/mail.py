@@ -18,8 +18,9 @@ from django.views.decorators.http import require_POST, require_safe
 from builder import access
 from builder.numbers import number_of
 from runtime import acts, outbox
+from runtime.approvals import started_by
 from runtime.mailer import Rendered
-from runtime.models import OutboxMessage, Run
+from runtime.models import Approval, OutboxMessage, Run
 from runtime.tokens import KeyGone
 
 PER_PAGE = 50
@@ -60,14 +61,14 @@ def sent_mail(request: HttpRequest) -> HttpResponse:
 @csp_update({"frame-src": [SELF]})
 def message(request: HttpRequest, message_id: int) -> HttpResponse:
     found = get_message(request.user, message_id)
-    rendered, gone = shown(found)
+    rendered, gone = shown(found, request.user)
     run = Run.objects.select_related("workflow").filter(pk=found.run_id).first() if found.run_id else None
     context = {
         "mail": found,
         "run": run,
         "rendered": rendered,
         "gone": gone,
-        "link": rendered.link if rendered and not settings.HOLDFAST_EMAIL else "",
+        "link": rendered.link if rendered else "",
         "server": bool(settings.HOLDFAST_EMAIL),
     }
     return render(request, "mailbox/message.html", context)
@@ -77,7 +78,7 @@ def message(request: HttpRequest, message_id: int) -> HttpResponse:
 @xframe_options_sameorigin
 def message_body(request: HttpRequest, message_id: int) -> HttpResponse:
     """The HTML part alone, for the frame: under a policy that lets it do nothing."""
-    rendered, _ = shown(get_message(request.user, message_id))
+    rendered, _ = shown(get_message(request.user, message_id), request.user)
     if rendered is None:
         raise Http404("This mail cannot be shown.")
     html = f'<base target="_blank">{rendered.html}'
@@ -91,7 +92,7 @@ def resend(request: HttpRequest, message_id: int) -> HttpResponse:
     if acts.resend(found.pk, user=request.user):
         messages.success(request, f"On its way to {found.recipient} again, under the same Message-ID.")
     else:
-        messages.warning(request, "It is being sent right now; nothing was changed.")
+        messages.warning(request, "It is being sent, or went out within ten minutes; nothing was changed.")
     return redirect("mail", found.pk)
 
 
@@ -109,19 +110,25 @@ def get_message(user: Any, pk: int) -> OutboxMessage:
     return found
 
 
-def shown(found: OutboxMessage) -> tuple[Rendered | None, str]:
+def shown(found: OutboxMessage, user: Any) -> tuple[Rendered | None, str]:
     """The mail as its reader sees it, or why it cannot be shown. Where mails are really sent, the link in it belongs to
-    its reader alone, and is left out."""
+    its reader alone, and is left out; and always for who started the run, where they may not approve it."""
     try:
         rendered = outbox.preview(found.pk)
     except KeyGone as gone:
         return None, str(gone)
     if rendered is None:
         return None, "The mail is gone."
-    if settings.HOLDFAST_EMAIL and rendered.link:
+    if rendered.link and (settings.HOLDFAST_EMAIL or asks_others(found, user)):
         text, html = (part.replace(rendered.link, HIDDEN_LINK) for part in (rendered.text, rendered.html))
         rendered = Rendered(rendered.subject, text, html, "")
     return rendered, ""
+
+
+def asks_others(found: OutboxMessage, user: Any) -> bool:
+    """Whether it brings a question that this person has to leave to others."""
+    asked = Approval.objects.filter(wait__run_id=found.run_id, wait__path=found.path, wait__take=found.take)
+    return any(started_by(one, user) for one in asked)
 
 
 urlpatterns = [

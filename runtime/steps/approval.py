@@ -206,7 +206,7 @@ async def _question(ctx: Context) -> Question:
         accounts={person.address: person.user_id for person in people if person.user_id is not None},
         stages=_stages(asked) if config["policy"] == "ordered" else {},
         standby=tuple(person.address for person, _ in more.values()),
-        rules=_rules(config, starter, more),
+        rules=_rules(config, starter, more, people),
     )
 
 
@@ -240,8 +240,10 @@ def _stages(asked: Mapping[str, tuple[Person, int]]) -> dict[str, int]:
     return {person.address: lines.index(number) + 1 for person, number in asked.values()}
 
 
-def _rules(config: Mapping[str, Any], starter: Person | None, standby: Mapping[str, Any]) -> dict[str, Any]:
+def _rules(config: Mapping[str, Any], starter: Person | None, standby: Mapping[str, Any], people: list[Person]) -> dict[str, Any]:
     rules: dict[str, Any] = {}
+    if members := {person.address: person.member_of for person in people if person.member_of}:
+        rules["members"] = members
     if config["remind"]:
         rules["remind"] = max(60.0, _time(config, "remind").total_seconds())
     if standby:

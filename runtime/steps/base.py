@@ -57,10 +57,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody to ask: an address, and the account if there is one."""
+    """Somebody to ask: an address, and the account if there is one. `member_of` is the team for which they are asked, if they were
+    named as a member of one: "@" for whoever is in the flow's own, else the number of the one whose operators were meant."""
 
     address: str
     user_id: int | None = None
+    member_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,18 @@ def test_a_reminder_goes_to_those_who_have_not_answered(client, wait):
     assert OutboxMessage.objects.values("message_id").distinct().count() == 3
 
 
+def test_nobody_is_written_to_at_every_press_of_the_button(client, wait, clock):
+    approval = factories.approval(wait)
+    for one in approval.recipients.all():
+        factories.mail(factories.Run.objects.get(pk=wait.run_id), one.address, kind="approval", path=wait.path, state="sent")
+    client.force_login(factories.user("operator"))
+    for passed, sent in ((0, 4), (0, 4), (9, 4), (2, 6), (0, 6)):
+        clock.advance(minutes=passed)
+        answer = client.post(reverse("approval_remind", args=[wait.pk]), follow=True)
+        assert OutboxMessage.objects.count() == sent
+    assert "within ten minutes" in text(answer)
+
+
 def test_who_must_sign_in_is_sent_to_sign_in_and_then_answers(client, wait):
     approval = factories.approval(wait, rules={"sign_in": True})
     page = link(approval)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from builder import operations
-from runtime.models import AuditEntry, Dispatch, Job, OutboxMessage, Pause, Run, Trigger, Wait, Worker
+from runtime.models import Approval, AuditEntry, Dispatch, Job, OutboxMessage, Pause, Run, Trigger, Wait, Worker
 from tests.builder import factories
 from tests.builder.factories import DEAL
 
@@ -244,11 +244,24 @@ def test_mails_of_other_teams_and_of_no_run_are_not_shown(client, asked):
     assert "VIP outreach?" not in text(client.get(reverse("sent_mail")))
 
 
-def test_a_mail_is_sent_again(client, operator, asked):
+def test_a_mail_is_sent_again_but_not_at_every_press_of_the_button(client, operator, asked, clock):
     message, _ = asked
-    client.post(reverse("mail_resend", args=[message.pk]))
-    after = OutboxMessage.objects.get(pk=message.pk)
-    assert (after.state, after.message_id) == ("queued", message.message_id)
+    for passed, state in ((9, "sent"), (2, "queued")):
+        clock.advance(minutes=passed)
+        client.post(reverse("mail_resend", args=[message.pk]))
+        after = OutboxMessage.objects.get(pk=message.pk)
+        assert (after.state, after.message_id) == (state, message.message_id)
+
+
+def test_who_may_not_answer_finds_no_link_of_somebody_who_may(client, operator, asked, settings):
+    """Where mails stay in the product every operator reads them, and so does who started the run."""
+    settings.HOLDFAST_EMAIL = None
+    message, token = asked
+    Approval.objects.update(rules={"starter": operator.pk})
+    for name in ("mail", "mail_body"):
+        assert token not in text(client.get(reverse(name, args=[message.pk])))
+    Approval.objects.update(rules={"starter": factories.user("operator").pk})
+    assert token in text(client.get(reverse("mail", args=[message.pk])))
 
 
 def test_the_list_filters_by_state_and_pages_by_key(client, operator, version, monkeypatch):

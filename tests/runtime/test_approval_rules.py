@@ -6,11 +6,13 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 
+from builder.questions import status_of
 from runtime import acts, approvals, waits
 from runtime.definition import check
 from runtime.mail_addresses import BadAddress
-from runtime.models import Approval, LogLine, Membership, OutboxMessage, Team
+from runtime.models import Approval, LogLine, Membership, OutboxMessage, Run, Team
 from runtime.steps.base import Person, StepError
 from tests.runtime.engine import eventually
 from tests.runtime.support import context, run_in
@@ -181,6 +183,10 @@ def test_who_started_it_finds_no_way_around_the_others(engine):
     engine.parked(direct)
     engine.start(outer, user=dana)
     inner = eventually(lambda: Approval.objects.exclude(run_id=direct).values_list("run_id", flat=True).first())
+    around = engine.publish([{"id": "sub", "type": "workflow", "config": {"flow": outer.workflow.name}}])
+    for run in (Run.objects.get(pk=inner).parent_id, engine.start(around, user=dana)):
+        with pytest.raises(acts.NotPossible, match="somebody else has to answer"):
+            acts.skip(run, "sub", {"state": "succeeded"}, user=dana)
     for run in (direct, inner):
         approval = Approval.objects.select_related("wait").get(run_id=run)
         lee = approval.recipients.get()
@@ -194,6 +200,27 @@ def test_who_started_it_finds_no_way_around_the_others(engine):
         with pytest.raises(acts.NotPossible, match="somebody else has to answer"):
             acts.skip(run, "ok", {"decision": "approved"}, user=dana)
         assert approvals.decide(approval, "approve", user=kim).state == "decided"
+
+
+def test_who_has_left_the_team_that_was_asked_answers_no_more(engine):
+    """By the link that is still in their mailbox, and signed in elsewhere; whatever the team is called by now."""
+    lee_and_kim_are_finance()
+    dana = member("dana")
+    engine.worker()
+    approval = asked(engine, approvers=["@dana", "team:finance", "outside@example.com"], policy="count", needed=4)
+    Team.objects.filter(name="Finance").update(name="Money", asked_by_others=False)
+    users = {one.username: one for one in get_user_model().objects.all()}
+    gone = Membership.objects.filter(user__in=[dana, users["lee"]])
+    roles = list(gone)
+    gone.delete()
+    Membership.objects.filter(user=users["kim"]).update(role="builder")
+    for address, user in ((DANA, dana), (LEE, users["lee"]), (KIM, users["kim"])):
+        assert answer(approval, address) == approvals.decide(approval, "approve", user=user).state == "left"
+        assert status_of(approval, approval.recipients.get(address=address), timezone.now()).name == "left"
+    assert approval.decisions.count() == 0 and answer(approval, "outside@example.com") == "recorded"
+    Membership.objects.bulk_create(roles)
+    Membership.objects.filter(user=users["kim"]).update(role="operator")
+    assert [answer(approval, address) for address in (DANA, LEE, KIM)] == ["recorded", "recorded", "decided"]
 
 
 def test_accounts_and_teams_are_named_and_what_is_not_there_fails_by_name(engine):
