@@ -9,12 +9,15 @@ from typing import Any
 from django.db import connection
 
 from runtime.definition import Problem, walk
+from runtime.steps import step_types
+
+from .editing.places import label_of
 
 # Which flows of the team the names stand for, in a version that is made now.
 MEANT = "select name, holdfast_flow(%s, name, clock_timestamp()) from unnest(%s::text[]) as asked(name)"
 # What the live versions of some flows run: the flow, its name, the step's label, and the name and the flow that it calls.
 RUN_BY = """
-select distinct w.id, w.name, coalesce(nullif(step ->> 'name', ''), step ->> 'id'), called, holdfast_flow(w.team_id, called, v.created_at)
+select distinct w.id, w.name, coalesce(nullif(step ->> 'name', ''), %s), called, holdfast_flow(w.team_id, called, v.created_at)
 from workflow w join version v on v.id = w.live_version_id
 cross join lateral jsonb_path_query(v.definition::jsonb, '$.**.steps[*] ? (@.type == "workflow" && @.config.flow.type() == "string")') as step
 cross join lateral (select step #>> '{config,flow}') as named(called)
@@ -42,7 +45,7 @@ def _started(definition: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         config = step.get("config")
         flow = config.get("flow") if step["type"] == "workflow" and isinstance(config, dict) else None
         if flow and isinstance(flow, str):
-            yield step["id"], str(step.get("name") or step["id"]), flow
+            yield step["id"], label_of(step), flow
 
 
 def _meant(team_id: int, names: Iterable[str]) -> dict[str, int | None]:
@@ -69,5 +72,5 @@ def _way(first: Reached, own: str, workflow_id: int | None) -> str:
 
 def _run_by(flows: Iterable[int]) -> list[tuple[int, str, str, str, int | None]]:
     with connection.cursor() as cursor:
-        cursor.execute(RUN_BY, [list(flows)])
+        cursor.execute(RUN_BY, [step_types()["workflow"].label, list(flows)])
         return cursor.fetchall()

@@ -160,6 +160,7 @@ VIEWS: dict[str, Rule] = {
     "flow_delete": BUILDER,
     "flow_pause": BUILDER,
     "flow_retention": ADMIN,
+    "flow_callers": BUILDER,
     "flow_folder": BUILDER,
     "flow_failures": OPERATOR,
     "flow_picker": BUILDER,

@@ -8,6 +8,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.db.models import F
+from django.db.models.lookups import IsNull
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
@@ -307,9 +309,10 @@ def offer_for(board: Board) -> Offer:
     rows = Credential.objects.filter(team_id=board.workflow.team_id).order_by("name").values_list("name", "kind", "config")
     connections = tuple((name, kind, _about(config)) for name, kind, config in rows)
     flows = Workflow.objects.filter(team_id=board.workflow.team_id, deleted_at=None).exclude(pk=board.workflow.pk)
+    meant_last = flows.order_by("name", IsNull(F("live_version"), True).desc(), "-pk")  # of several by one name, as `holdfast_flow` has it
     former = FormerName.objects.filter(team_id=board.workflow.team_id, workflow__deleted_at=None).order_by("until")
     renamed = dict(former.values_list("name", "workflow__name"))
-    return Offer(connections, tuple(flows.order_by("name").values_list("name", flat=True).distinct()), renamed)
+    return Offer(connections, dict(meant_last.values_list("name", "pk")), renamed)
 
 
 def _about(config: Any) -> str:

@@ -23,10 +23,10 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the place offers to choose from: connections of the team as (name, kind, label), and its other flows by name."""
+    """What the place offers to choose from: connections of the team as (name, kind, label), and its other flows, name -> number."""
 
     connections: tuple[tuple[str, str, str], ...] = ()
-    flows: tuple[str, ...] = ()
+    flows: Mapping[str, int] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Former names of flows -> what they are called now."""
 

@@ -19,6 +19,7 @@ from runtime.triggers import trigger_kinds
 from .. import drafts
 from ..access import can, get_workflow
 from ..board import Board
+from ..callers import callers_of
 from ..changewords import field_title
 from ..drawing import Drawing, every_card, patches
 from ..editing import EditError, apply
@@ -143,6 +144,7 @@ def page_context(request: HttpRequest, board: Board) -> dict[str, Any]:
         "readonly": not may_edit,
         "may_edit": may_edit,
         "may_run": can(request.user, Role.OPERATOR, board.workflow.team),
+        "callers": SimpleLazyObject(lambda: callers_of(board.workflow)),
         **folder_context(request, board.workflow),
         **kept_context(request, board.workflow),
         **told_context(board.workflow),

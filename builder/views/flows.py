@@ -18,6 +18,7 @@ from runtime.models import Role, Team, Version, Workflow
 
 from .. import drafts
 from ..access import can, get_workflow, teams_for
+from ..callers import callers_of
 from ..editing import EditError
 from ..examples import ON_THE_LIST, example, examples
 from ..flowlist import Page, page_of
@@ -119,6 +120,13 @@ def flow_duplicate(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+def flow_callers(request: HttpRequest, pk: int) -> HttpResponse:
+    """What uses it, for the question before it is deleted or taken offline. Changes nothing."""
+    workflow = get_workflow(request.user, pk, Role.BUILDER)
+    return render(request, "canvas/callers_told.html", {"callers": callers_of(workflow)})
+
+
+@require_POST
 def flow_delete(request: HttpRequest, pk: int) -> HttpResponse:
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     if delete_flow(workflow, user=request.user):
@@ -183,6 +191,7 @@ urlpatterns = [
     path("flows/import/", flow_import, name="flow_import"),
     path("flows/<int:pk>/export/", flow_export, name="flow_export"),
     path("flows/<int:pk>/duplicate/", flow_duplicate, name="flow_duplicate"),
+    path("flows/<int:pk>/callers/", flow_callers, name="flow_callers"),
     path("flows/<int:pk>/delete/", flow_delete, name="flow_delete"),
     path("flows/<int:pk>/pause/", flow_pause, name="flow_pause"),
 ]

@@ -61,7 +61,7 @@ class Confirm extends HTMLElement {
     told.textContent = "";
     dialog.querySelector("[data-yes]").disabled = false;
     this.#asked = null;
-    if (own && this.hasAttribute("told")) this.#tell(told, dialog.querySelector("[data-yes]"), submitter);
+    if (this.hasAttribute("told")) this.#tell(told, dialog.querySelector("[data-yes]"), submitter);
     const mild = own ? "mild" in own.dataset : this.hasAttribute("mild");
     dialog.querySelector("[data-yes]").classList.toggle("btn--destroy", !mild);
     dialog.querySelector("[data-yes]").classList.toggle("btn--primary", mild);

@@ -128,6 +128,15 @@ def test_an_older_version_that_closes_it_does_not_go_live(team, client):
     assert "Nothing was changed" in told(client)
 
 
+def test_a_step_without_a_name_is_called_as_the_canvas_calls_it(team):
+    mine, theirs = runs("A", "B"), runs("B", "A")
+    for definition in (mine, theirs):
+        del definition["steps"][0]["steps"][0]["name"]
+    publish(Workflow.objects.create(team=team, name="B"), theirs)
+    [problem] = circles(mine, team.pk)
+    assert "A, step “Sub-flow” → B, step “Sub-flow” → A." in problem.message
+
+
 def test_a_flow_is_known_by_its_former_name_and_by_no_other_team_s(team):
     flow = live(team, "A", "Elsewhere")
     live(team, "B", "A")

@@ -64,9 +64,10 @@ class Flow(Widget):
     kind = "flow"
 
     def data(self, spec: ConfigField, value: Any, offer: Offer) -> dict[str, Any]:
-        missing = bool(value) and value not in offer.flows
-        now = offer.renamed.get(value, "") if missing and isinstance(value, str) else ""
-        return {"options": offer.flows, "missing": missing, "now": now}
+        name = value if isinstance(value, str) else ""
+        missing = bool(value) and name not in offer.flows
+        now = offer.renamed.get(name, "") if missing else ""
+        return {"options": list(offer.flows), "missing": missing, "now": now, "flow": offer.flows.get(now or name)}
 
     def read(self, spec: ConfigField, post: QueryDict) -> Any:
         return post.get("value", "").strip() or None

@@ -1,0 +1,65 @@
+"""Which flows of a team use one of them: a step of theirs runs it, or they begin when it ends. A published version means by a name
+the flow that had it then, a draft the one that has it now (`holdfast_flow`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db import connection
+
+from runtime.models import Workflow
+from runtime.steps import step_types
+
+# The places of what is live, and of the drafts, that name this flow: the flow that they are in, and the step's label, or none for a trigger.
+USED_BY = """
+with told as (
+  select w.id, w.name, v.definition, v.created_at as made_at, true as live
+  from workflow w join version v on v.id = w.live_version_id where w.team_id = %(team)s and w.deleted_at is null
+  union all
+  select w.id, w.name, d.definition, clock_timestamp(), false
+  from workflow w join draft d on d.workflow_id = w.id where w.team_id = %(team)s and w.deleted_at is null
+), naming as materialized (
+  select id, name, definition::jsonb, made_at, live from told where id <> %(flow)s and position('"flow"' in definition::text) > 0
+)
+select distinct id, name, live, coalesce(nullif(step ->> 'name', ''), %(unnamed)s)
+from naming cross join lateral jsonb_path_query(definition, '$.**.steps[*] ? (@.type == "workflow" && @.config.flow.type() == "string")') as step
+where holdfast_flow(%(team)s, step #>> '{config,flow}', made_at) = %(flow)s
+union all
+select distinct id, name, live, null
+from naming cross join lateral jsonb_path_query(definition, '$.triggers[*] ? (@.type == "ended" && @.config.flow.type() == "string")') as began
+where holdfast_flow(%(team)s, began #>> '{config,flow}', made_at) = %(flow)s
+order by 2, 1, 4
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`steps` are the labels of those that run it; `after`: it begins when that one ends; `live`: what is live does so, else
+    only its draft."""
+
+    id: int
+    name: str
+    steps: tuple[str, ...]
+    after: bool
+    live: bool
+
+    @property
+    def how(self) -> str:
+        ways = [f"runs it in {', '.join(f'“{step}”' for step in self.steps)}"] if self.steps else []
+        ways += ["begins when it ends"] if self.after else []
+        return " and ".join(ways) + ("" if self.live else ", in its draft")
+
+
+def callers_of(workflow: Workflow) -> list[Caller]:
+    return list(_callers(workflow))
+
+
+def _callers(workflow: Workflow) -> Iterator[Caller]:
+    with connection.cursor() as cursor:
+        cursor.execute(USED_BY, {"team": workflow.team_id, "flow": workflow.pk, "unnamed": step_types()["workflow"].label})
+        rows = cursor.fetchall()
+    for flow, name in dict.fromkeys((flow, name) for flow, name, *_ in rows):
+        places = [(live, step) for of, _, live, step in rows if of == flow]
+        steps = tuple(dict.fromkeys(step for _, step in places if step is not None))
+        yield Caller(flow, name, steps, any(step is None for _, step in places), any(live for live, _ in places))
