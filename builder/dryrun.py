@@ -38,6 +38,14 @@ class Shown:
     field: str = ""
 
 
+class Unsound(ValueError):
+    """A config with which a step cannot run. `field` is the one that is wrong, dotted from the step, where it is one."""
+
+    def __init__(self, message: str, field: str = ""):
+        super().__init__(message)
+        self.field = field
+
+
 class WouldCall(Exception):
     """The step is about to call the outside."""
 
@@ -141,10 +149,8 @@ def dry_run(
         return Shown("failure", "This step cannot be tried alone.")
     try:
         config = rendered_config(step, names)
-    except ExpressionError as wrong:
-        return Shown("failure", f"The sample data does not reach: {wrong}", field="config")
-    except ValueError as wrong:
-        return Shown("failure", str(wrong), field="config")
+    except (ExpressionError, Unsound) as wrong:
+        return not_filled_in(wrong)
     context = DryContext(step_id, step.get("name") or kind.label, config, dict(names), _connections(team_id))
     if run is not None:
         context.run_id, context.path, context.take = run.pk, path, take
@@ -159,17 +165,23 @@ def _connections(team_id: int) -> dict[str, Connection]:
 
 
 def rendered_config(step: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """The step's config with its templates filled in. Raises ExpressionError, and ValueError for a config that is not
-    sound."""
+    """The step's config with its templates filled in. Raises ExpressionError, and Unsound for a config that is not."""
     alone = {"format": 1, "name": "x", "steps": [{"id": step["id"], "type": step["type"], "config": step.get("config") or {}}]}
     try:
         plan = make_plan(alone)
     except PlanError as wrong:
         problem = next((problem for problem in check(alone) if not problem.warning), None)
         if problem is None:
-            raise ValueError(str(wrong)) from None
-        raise ValueError(f"{field_title(step['type'], problem.field.removeprefix('config.'))}: {problem.message}") from None
+            raise Unsound(str(wrong)) from None
+        title = field_title(step["type"], problem.field.removeprefix("config."))
+        raise Unsound(f"{title}: {problem.message}", problem.field) from None
     return plan.nodes[0].config.render(names)
+
+
+def not_filled_in(wrong: ExpressionError | ValueError) -> Shown:
+    if isinstance(wrong, ExpressionError):
+        return Shown("failure", f"The sample data does not reach: {wrong}", field=".".join(("config", *map(str, wrong.path))))
+    return Shown("failure", str(wrong), field=wrong.field if isinstance(wrong, Unsound) else "")
 
 
 async def _run(kind: Any, context: DryContext) -> Shown:

@@ -12,7 +12,7 @@ from runtime.publish import snapshot
 from runtime.starts import Started, start_with_files
 from runtime.steps.base import File
 
-from .dryrun import rendered_config
+from .dryrun import Unsound, rendered_config
 from .editing.places import label_of
 from .testshape import literal, with_pins
 
@@ -40,10 +40,10 @@ def start_step_test(
     workflow: Workflow, definition: dict[str, Any], step_id: str, names: Mapping[str, Any], *, user: Any
 ) -> Started:
     """A run of this step alone, with its config as the sample data fills it in, once. Raises ExpressionError,
-    ValueError."""
+    Unsound."""
     step = find(definition, step_id)
     if step is None:
-        raise ValueError("There is no such step any more.")
+        raise Unsound("There is no such step any more.")
     alone = {
         "format": 1,
         "name": f"{definition['name']}: {label_of(step)}"[:200],

@@ -17,10 +17,10 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from runtime.acts import cancel
 from runtime.clock import business_now
-from runtime.definition import DefinitionError
+from runtime.definition import DefinitionError, find
 from runtime.expressions import ExpressionError
 from runtime.jsonvalues import BadJson, loads_strict
-from runtime.models import Role, Run, StepResult, Workflow
+from runtime.models import Attempt, Role, Run, StepResult, Workflow
 from runtime.starts import start_with_files
 from runtime.states import UNFINISHED
 from runtime.steps.base import File
@@ -30,11 +30,13 @@ from runtime.triggers.manual import fields_of
 
 from ..access import get_workflow
 from ..board import Board, problems_of
+from ..changewords import field_title
 from ..dataflow import Known, names_at
 from ..dataflow.samples import trigger_shape
 from ..dataflow.shapes import MISSING, sample_of
-from ..dryrun import dry_run
+from ..dryrun import dry_run, not_filled_in
 from ..editing.triggers import trigger_label
+from ..largevalues import large_output
 from ..numbers import number_of
 from ..runload import fingerprint
 from ..samples import pins_of, runs_to_choose_from
@@ -52,19 +54,33 @@ def step_test(request: HttpRequest, pk: int) -> HttpResponse:
     board = Board.of(get_workflow(request.user, pk, Role.BUILDER))
     step = request.POST.get("step", "")
     names = names_at(board.known, step)
-    if not request.POST.get("real"):
-        shown = dry_run(board.definition, step, names, board.workflow.team_id)
-        return render(request, "canvas/test_shown.html", {"shown": shown})
     try:
-        started = start_step_test(board.workflow, board.definition, step, names, user=request.user)
+        if request.POST.get("real"):
+            started = start_step_test(board.workflow, board.definition, step, names, user=request.user)
+            return _result(request, board.workflow, started.run_id, step)
+        shown = dry_run(board.definition, step, names, board.workflow.team_id)
     except (ExpressionError, ValueError) as wrong:
-        return render(request, "canvas/test_shown.html", {"shown": {"kind": "failure", "text": str(wrong)}})
-    return _result(request, board.workflow, started.run_id, step)
+        shown = not_filled_in(wrong)
+    return render(request, "canvas/test_shown.html", {"shown": shown, "at": _title(board.definition, step, shown.field)})
+
+
+def _answer(result: StepResult) -> Any:
+    """What the other system said in the end, where a step called one."""
+    last = Attempt.objects.filter(run_id=result.run_id, path=result.path, take=result.take).order_by("-n").first()
+    response = last.response if last else None
+    return {name: value for name, value in response.items() if name != "timings"} if isinstance(response, dict) else response
+
+
+def _title(definition: dict[str, Any], step: str, field: str) -> str:
+    """What the panel calls the field of the step."""
+    found = find(definition, step)
+    name = field.removeprefix("config").removeprefix(".")
+    return field_title(found["type"], name) if found and name else ""
 
 
 @require_safe
 def test_result(request: HttpRequest, pk: int) -> HttpResponse:
-    """Where a test run of one step stands; asks again by itself until it has ended."""
+    """Where a test run stands at one step; asks again by itself until it has ended."""
     workflow, run_id = get_workflow(request.user, pk), number_of(request.GET.get("run", ""))
     return _result(request, workflow, run_id, request.GET.get("step", ""))
 
@@ -73,8 +89,20 @@ def _result(request: HttpRequest, workflow: Workflow, run_id: int | None, step: 
     run = Run.objects.filter(pk=run_id, workflow=workflow, test=True).first()
     if run is None:
         raise Http404("There is no such run.")
-    result = StepResult.objects.filter(run_id=run_id, step=step).order_by("-finished_at").first()
-    context = {"workflow": workflow, "run": run, "step": step, "result": result, "waiting": run.state in UNFINISHED}
+    results = StepResult.objects.filter(run_id=run_id, step=step).order_by("-finished_at")
+    result = results.filter(error__isnull=False).first() or results.first()  # of many iterations the one that failed
+    error = result.error if result else run.error if run.state not in UNFINISHED else None
+    context = {
+        "workflow": workflow,
+        "run": run,
+        "step": step,
+        "result": result,
+        "error": error,
+        "answer": _answer(result) if result and error else None,
+        "at": _title(run.version.definition, step, str(error.get("field") or "")) if error else "",
+        "part": large_output(run, result.path, result.take).part(0) if result and result.output_size is not None else None,
+        "waiting": run.state in UNFINISHED,
+    }
     return render(request, "canvas/test_result.html", context)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 
 from builder import drafts
 from builder.flowmaking import make_flow
-from runtime.models import Credential, Dispatch, Role, Run, Team, Version
+from runtime.models import Attempt, Blob, Credential, Dispatch, Role, Run, StepResult, Team, Version
 from runtime.publish import publish
 from runtime.starts import start
 from tests.builder.test_canvas import person, send
@@ -193,8 +195,15 @@ def test_a_step_that_is_not_finished_is_not_tried_and_says_why(builder, rich, co
     steps = [{"id": "mail", "type": "email", "config": config}]
     drafts.save(rich, {"format": 1, "name": "Rich", "triggers": [], "steps": steps}, revision=None)
     answer = builder.post(reverse("flow_test_step", args=[rich.pk]), {"step": "mail", "real": real})
-    assert answer.status_code == 200 and words in answer.content.decode().lower()
+    text = answer.content.decode()
+    assert answer.status_code == 200 and words in text.lower()
+    assert '<button type="button" data-to-field="config.to">Go to To</button>' in text
     assert not Run.objects.exists()
+
+
+def test_what_the_sample_data_does_not_reach_is_told_with_the_way_to_its_field(builder, rich):
+    text = builder.post(reverse("flow_test_step", args=[rich.pk]), {"step": "off"}).content.decode()
+    assert '<button type="button" data-to-field="config.values.x">Go to Values: x</button>' in text
 
 
 def test_one_step_is_sent_for_real_as_a_test_run_of_its_own(builder, rich):
@@ -205,6 +214,38 @@ def test_one_step_is_sent_for_real_as_a_test_run_of_its_own(builder, rich):
     assert alone["config"]["json"]["raw"] == '{{ "{{" }} 1 + 1 }}', "sample data must not be evaluated a second time"
     assert f"run={run.pk}" in response.content.decode()
     Dispatch.objects.filter(run=run).delete()
-    Run.objects.filter(pk=run.pk).update(state="failed", ended_at=run.created_at, error={"message": "No such host"})
+    Run.objects.filter(pk=run.pk).update(state="failed", ended_at=run.created_at, error={"message": "No such host", "field": "url"})
     text = builder.get(reverse("flow_test_result", args=[rich.pk]), {"run": run.pk, "step": "call"}).content.decode()
     assert "No such host" in text and "hx-trigger" not in text
+    assert '<button type="button" data-to-field="url">Go to Address</button>' in text
+
+
+def test_a_test_that_was_refused_shows_what_the_other_system_answered(builder, rich):
+    builder.post(reverse("flow_test_step", args=[rich.pk]), {"step": "call", "real": "yes"})
+    run = Run.objects.get()
+    Dispatch.objects.filter(run=run).delete()
+    error = {"step": "call", "field": "", "message": "crm.example answered 422."}
+    Run.objects.filter(pk=run.pk).update(state="failed", ended_at=run.created_at, error=error)
+    row = {"run_id": run.pk, "scope": "", "path": "call", "take": 1, "token": 1, "started_at": run.created_at}
+    StepResult.objects.create(**row, step="call", state="failed", error=error, finished_at=run.created_at)
+    later = row | {"path": "each[1]/call"}
+    StepResult.objects.create(**later, step="call", state="succeeded", output=1, finished_at=run.created_at + timedelta(seconds=1))
+    answer = {"status": 422, "body": {"reason": "no such customer"}, "timings": {"total": 3}}
+    Attempt.objects.create(**row, n=1, outcome="answered", response=answer, ended_at=run.created_at)
+    text = builder.get(reverse("flow_test_result", args=[rich.pk]), {"run": run.pk, "step": "call"}).content.decode()
+    assert "answered 422" in text and "no such customer" in text and "timings" not in text
+
+
+def test_a_large_output_of_a_test_is_shown_in_parts(builder, rich):
+    builder.post(reverse("flow_test_step", args=[rich.pk]), {"step": "facts", "real": "yes"})
+    run, content = Run.objects.get(), json.dumps({"rows": "x" * 300_000})
+    Dispatch.objects.filter(run=run).delete()
+    Run.objects.filter(pk=run.pk).update(state="succeeded", ended_at=run.created_at)
+    row = {"run_id": run.pk, "path": "facts", "take": 1}
+    Blob.objects.create(**row, content=content)
+    StepResult.objects.create(
+        **row, scope="", step="facts", state="succeeded", output_size=len(content), token=1, started_at=run.created_at, finished_at=run.created_at
+    )
+    text = builder.get(reverse("flow_test_result", args=[rich.pk]), {"run": run.pk, "step": "facts"}).content.decode()
+    assert "xxx" in text and "in parts" in text and "Show more" in text and "too large to be pinned" in text
+    assert len(text) < 30_000

@@ -85,6 +85,25 @@ def test_a_run_to_a_step_is_watched_on_the_canvas_and_pins_take_the_place_of_ste
     assert drafts.load(flow).revision == 1, "nothing of this edits the draft"
 
 
+def test_what_failed_in_a_test_is_told_at_the_step_with_the_way_to_its_field(builder, flow, engine):  # noqa: F811
+    engine.worker()
+    steps = [{"id": "total", "type": "set", "name": "Total", "config": {"values": {"sum": "{{ trigger.body.nothing }}"}}}]
+    drafts.save(flow, {**FLOW, "steps": steps}, revision=None)
+    builder.open(flow.pk)
+    builder.page.get_by_role("button", name="Test run").click()
+    builder.page.get_by_role("dialog").get_by_role("button", name="Start test run").click()
+    bar = builder.page.get_by_role("region", name="Test run")
+    bar.get_by_role("button", name="Total: `trigger.body` has no field `nothing`").click()
+    expect(builder.panel.get_by_role("tab", name="Test")).to_have_attribute("aria-selected", "true")
+    expect(builder.panel.get_by_role("tree")).to_be_hidden()
+    builder.panel.get_by_role("button", name="Go to Values: sum").click()
+    expect(builder.panel.get_by_role("tab", name="Setup")).to_have_attribute("aria-selected", "true")
+    expect(builder.field("config.values").locator(".expr")).to_be_focused()
+    builder.page.keyboard.press("Escape")
+    builder.name_of("total").click()
+    expect(builder.panel.locator("#test-live")).to_contain_text("has no field `nothing`")
+
+
 def test_a_pasted_payload_shows_in_every_pill(builder, flow):  # noqa: F811
     builder.open(flow.pk)
     builder.select("Total")

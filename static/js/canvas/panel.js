@@ -27,11 +27,13 @@ export async function open(step, { tab = panel().dataset.tab || "setup", field =
     showCard(step);
     if (field) goTo(field);
   });
+  document.dispatchEvent(new CustomEvent("panel:opened"));
   return true;
 }
 
+/* A step that has just failed in a test is opened for what was wrong with it. */
 async function openByHand(step) {
-  if (await open(step)) announce(`${panel().getAttribute("aria-label")} are open; F6 goes there`);
+  if (await open(step, card(step).dataset.run === "failed" ? { tab: "test" } : {})) announce(`${panel().getAttribute("aria-label")} are open; F6 goes there`);
 }
 
 export function close() {
@@ -51,24 +53,26 @@ function leave() {
 }
 
 /* Focus the first control of a field, on whichever tab it stands. */
-function goTo(field) {
+export function goTo(field) {
   const place = findField(field);
   if (!place) return;
   const body = place.closest("[role=tabpanel]");
   const tab = body && document.getElementById(body.getAttribute("aria-labelledby"));
   if (tab) select(tab);
   place.closest("details")?.setAttribute("open", "");
-  const row = rowAt(place, field.slice(place.dataset.field.length + 1).split(".").filter(Boolean));
+  const inside = field.replace(/^config\./, "").slice(place.dataset.field.replace(/^config\./, "").length + 1);
+  const row = rowAt(place, inside.split(".").filter(Boolean));
   const controls = [...(row ?? place).querySelectorAll(".expr, input:not([type=hidden]), select, textarea, button")].filter(one => one.offsetParent);
   (controls.find(one => one.matches("[aria-invalid=true], [aria-describedby$=-err]")) ?? controls[0])?.focus();
   (row ?? place).scrollIntoView({ block: "nearest" });
 }
 
-/* `config.json.email` lies in the field `config.json`, in the row whose key is `email`. */
+/* `config.json.email` lies in the field `config.json`, in the row whose key is `email`. What a step says of itself is `json.email`. */
 function findField(field) {
   const parts = field.split(".");
   while (parts.length) {
-    const found = panel().querySelector(`[data-field="${CSS.escape(parts.join("."))}"]`);
+    const name = CSS.escape(parts.join("."));
+    const found = panel().querySelector(`[data-field="${name}"], [data-field="config.${name}"]`);
     if (found) return found;
     parts.pop();
   }

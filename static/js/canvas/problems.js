@@ -1,7 +1,7 @@
 /* The problems drawer: F8 walks it, "Go to field" opens the place, a fix rewrites the reference. */
 import { board } from "hf/canvas/board";
 import { edit } from "hf/canvas/edits";
-import { open } from "hf/canvas/panel";
+import { goTo, open } from "hf/canvas/panel";
 
 let at = -1;
 
@@ -39,6 +39,8 @@ document.addEventListener("click", event => {
   const problem = target.closest("#problems-list .problem");
   const fix = target.closest("[data-fix]");
   if (fix) return edit(JSON.parse(fix.dataset.fix)); // the operation that puts it right, as the server knows it
+  const field = target.closest("[data-to-field]")?.dataset.toField;
+  if (field) return goTo(field);
   if (target.closest("[data-problems-toggle]")) return toggle();
   if (target.closest("[data-show-problems]")) return next();
   if (problem) {

@@ -1,5 +1,6 @@
 /* <hf-testbar>: a test run that is followed. Its states lie over the cards until the bar is closed. */
 import { announce, card, cards, swapParts, url } from "hf/canvas/board";
+import { open } from "hf/canvas/panel";
 
 class TestBar extends HTMLElement {
   connectedCallback() {
@@ -28,9 +29,19 @@ class TestBar extends HTMLElement {
   /* Its outputs are the sample data from now on. Nobody is interrupted who types just now. */
   #ended() {
     announce(`Test run ${this.dataset.run}: ${this.querySelector(".state").textContent.trim()}`);
-    if (!document.getElementById("panel").contains(document.activeElement)) renewSamples();
+    if (!document.getElementById("panel").contains(document.activeElement)) renewSamples().then(tellWhy);
   }
 }
+
+/* What was wrong with the open step, where it failed in the run that is followed. */
+function tellWhy() {
+  const bar = document.querySelector("hf-testbar");
+  const step = document.getElementById("panel").dataset.owner;
+  if (bar?.states[step]?.state !== "failed" || !document.getElementById("test-result")) return;
+  htmx.ajax("GET", `${url("test/result/")}?${new URLSearchParams({ run: bar.dataset.run, step })}`, { target: "#test-result", swap: "innerHTML show:top" });
+}
+
+document.addEventListener("panel:opened", tellWhy);
 
 function lay(one, state, word, shape) {
   one.dataset.run = state;
@@ -89,6 +100,8 @@ document.addEventListener("focusin", event => {
 document.addEventListener("click", event => {
   const button = event.target.closest("[data-run-to]");
   if (button) runTo(button.dataset.runTo);
+  const why = event.target.closest("[data-why]")?.dataset.why;
+  if (card(why)) open(why, { tab: "test" });
 });
 
 export const runTo = step => htmx.ajax("GET", `${url("test/run/")}?to=${encodeURIComponent(step)}`, { target: "#layer" });
