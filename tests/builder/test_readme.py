@@ -50,6 +50,14 @@ def test_files_that_a_readme_names_exist():
     assert {name for name in named if not any(file.endswith(f"/{name}") for file in files)} == set()
 
 
+def test_every_module_is_told_of_in_its_readme():
+    """What stands beside it in Django's own way needs no word."""
+    for package, parts in (("builder", ("", "editing/", "dataflow/", "forms/")), ("runtime", ("",))):
+        told = (ROOT / package / "README.md").read_text()
+        modules = {path.name for part in parts for path in (ROOT / package / part).glob("*.py")} - {"__init__.py", "apps.py", "wsgi.py"}
+        assert {name for name in modules if f"{name}`" not in told} == set(), package
+
+
 def test_every_test_of_the_asvs_table_exists():
     """`b/test_x.py::test_y`, another of the same file as `::test_z`, and a whole file with (all) behind it."""
     table, folders, seen = (ROOT / "tests" / "ASVS.md").read_text(), {"b": "builder", "r": "runtime", "e": "e2e"}, 0
