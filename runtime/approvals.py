@@ -151,7 +151,9 @@ def has_left(approval: Approval, recipient: Recipient) -> bool:
     if not member_of:
         return False
     team = Run.objects.values_list("workflow__team_id", flat=True).get(pk=approval.run_id)
-    return not still_asked(recipient.user_id, member_of, team)
+    with connection.cursor() as cursor:
+        cursor.execute(*still_asked(recipient.user_id, member_of, team))
+        return cursor.fetchone() is None
 
 
 def approver(approval: Approval, user: Any) -> Recipient | None:
@@ -218,13 +220,15 @@ def _next_turn(approval: Approval, wait: Wait) -> None:
     """Ask the next ones of those that are asked one after the other."""
     approval.stage += 1
     approval.save(update_fields=["stage"])
-    asked = list(approval.recipients.filter(stage=approval.stage, standby=False, handed_to=""))
+    turn = approval.recipients.filter(stage=approval.stage, standby=False, handed_to="")
+    asked = [recipient for recipient in turn if not has_left(approval, recipient)]
     for recipient in asked:
         recipient.asked_at = business_now()
         recipient.save(update_fields=["asked_at"])
     _write(approval, wait, [recipient.address for recipient in asked])
     names = ", ".join(recipient.address for recipient in asked)
-    LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=f"Asked {names}, who come next.")
+    text = f"Asked {names}, who come next." if asked else "Those who come next have left their team; nobody is asked."
+    LogLine.objects.create(run_id=wait.run_id, path=wait.path, text=text)
 
 
 def _outcome(approval: Approval, decision: Decision) -> dict[str, Any]:
@@ -281,7 +285,7 @@ def remind(approval: Approval, *, user: Any = None) -> int:
         run_id=wait.run_id, path=wait.path, take=wait.take, kind="approval", occurrence__gt=1,
         created_at__gt=business_now() - REMINDED_EVERY,
     ).values_list("recipient", flat=True)  # fmt: skip
-    silent = [one.address for one in _awaited(approval) if one.address not in set(just_now)]
+    silent = [one.address for one in _awaited(approval) if one.address not in set(just_now) and not has_left(approval, one)]
     if silent:
         _write(approval, wait, silent, "A reminder: this still waits for your answer.")
         _record("remind", wait, user, f"Reminded {', '.join(silent)}", {"to": silent})

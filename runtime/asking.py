@@ -22,7 +22,7 @@ from psycopg.rows import class_row, dict_row
 from . import tokens
 from .definition import walk
 from .models import Run
-from .people import started
+from .people import started, still_asked
 from .steps.base import Mail, Question
 
 BATCH = 50
@@ -47,14 +47,15 @@ where w.id = a.wait_id and a.next_at <= (select holdfast_now()) and w.state in (
 # run's lock; one that a worker writes for just now is left for the next turn.
 DUE = """
 select a.wait_id, a.run_id, w.path, w.take, w.created_at, w.due_at, run.created_at as run_created_at, a.subject, a.message,
-       a.details, a.policy, a.on_expired, a.rules, a.stage, holdfast_now() as now
+       a.details, a.policy, a.on_expired, a.rules, a.stage, f.team_id, holdfast_now() as now
 from approval a join wait w on w.id = a.wait_id join run on run.id = a.run_id join dispatch d on d.run_id = a.run_id
+join workflow f on f.id = run.workflow_id
 where a.next_at <= (select holdfast_now()) and w.state = 'open' and (w.due_at is null or a.next_at < w.due_at)
 order by a.next_at limit %s for no key update of d skip locked
 """
 STILL_OPEN = "select from wait where id = %s and state = 'open'"
 SILENT = """
-select r.id, r.address, r.standby, r.asked_at is not null as asked from recipient r
+select r.id, r.address, r.user_id, r.standby, r.asked_at is not null as asked from recipient r
 where r.approval_id = %s and r.handed_to = '' and (r.stage = %s or r.standby)
   and not exists (select from decision where recipient_id = r.id) order by r.id
 """
@@ -87,6 +88,7 @@ class Due:
     on_expired: str
     rules: dict[str, Any]
     stage: int
+    team_id: int
     now: datetime
 
 
@@ -196,12 +198,14 @@ async def _ask_again(connection: psycopg.AsyncConnection, due: Due) -> None:
     rules, passed = dict(due.rules), (due.now - due.created_at).total_seconds()
     cursor = connection.cursor(row_factory=dict_row)
     silent = await (await cursor.execute(SILENT, [due.wait_id, due.stage])).fetchall()
+    silent = [one for one in silent if not await _has_left(connection, due, one)]
     if "escalate" in rules and not rules.get("escalated") and passed >= rules["escalate"]:
         rules["escalated"] = True
         others = [one["address"] for one in silent if one["standby"]]
         await connection.execute(ASK_STANDBY, [due.wait_id])
         await _write(connection, due, others, "Nobody has settled this yet, so you are asked now. Your answer settles it.")
-        await connection.execute(LOG, [due.run_id, due.path, f"Not settled in time; asked {', '.join(others)} too."])
+        told = f"asked {', '.join(others)} too" if others else "the others to ask have left the team"
+        await connection.execute(LOG, [due.run_id, due.path, f"Not settled in time; {told}."])
     if "remind" in rules and rules.get("reminded", 0) < (count := int(passed // rules["remind"])):
         rules["reminded"] = count
         late = [one["address"] for one in silent if one["asked"]]
@@ -209,6 +213,12 @@ async def _ask_again(connection: psycopg.AsyncConnection, due: Due) -> None:
         if late:
             await connection.execute(LOG, [due.run_id, due.path, f"Reminded {', '.join(late)}."])
     await connection.execute(MOVE, [_next(due, rules), json.dumps(rules), due.wait_id])
+
+
+async def _has_left(connection: psycopg.AsyncConnection, due: Due, one: dict[str, Any]) -> bool:
+    """Whether they were asked as a member of a team, and are none any more."""
+    member_of = (due.rules.get("members") or {}).get(one["address"])
+    return bool(member_of) and await (await connection.execute(*still_asked(one["user_id"], member_of, due.team_id))).fetchone() is None
 
 
 async def _write(connection: psycopg.AsyncConnection, due: Due, addresses: list[str], why: str) -> None:

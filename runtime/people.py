@@ -66,11 +66,10 @@ async def named(reader: Reader, entry: str, team_id: int) -> list[Person]:
     return [Person(email, pk, member_of) for _, pk, email, member_of in rows if email]
 
 
-def still_asked(user_id: int | None, member_of: str, team_id: int) -> bool:
-    """Whether a question of a flow of this team still asks somebody that it asked as a member (`Person.member_of`)."""
-    with connection.cursor() as cursor:
-        cursor.execute(_sql(STILL), {"user": user_id, "as": member_of, "team": team_id})
-        return cursor.fetchone() is not None
+def still_asked(user_id: int | None, member_of: str, team_id: int) -> tuple[str, dict[str, Any]]:
+    """A statement, which gives a row if a question of a flow of this team still asks somebody that it asked as a member
+    (`Person.member_of`)."""
+    return _sql(STILL), {"user": user_id, "as": member_of, "team": team_id}
 
 
 def unknown(entries: Iterable[str], team_id: int) -> dict[str, str]:

@@ -18,6 +18,7 @@ from django.utils.decorators import decorator_from_middleware
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from builder.signin import asked_to_set_up
 from builder.teams import who_asks
 from builder.uploads import answers, files_of, largest, open_form
 from builder.views.approvals import CsrfWithoutOrigin, private
@@ -42,8 +43,11 @@ def form_page(request: HttpRequest, token: str) -> HttpResponse:
         if admitted(f"miss:{caller(request.META.get('REMOTE_ADDR', ''))}", settings.HOLDFAST_MISSES_PER_MINUTE):
             return private(_told(request, "Too many attempts", "Wait a minute, then try again.", 429))
         return private(_told(request, "There is no form here", "Ask the person who sent you the address for the right one.", 404))
-    if trigger.config.get("access") == "signed_in" and not request.user.is_authenticated:
-        return private(redirect(f"{reverse('login')}?{urlencode({'next': request.path})}"))
+    if trigger.config.get("access") == "signed_in":
+        if not request.user.is_authenticated:
+            return private(redirect(f"{reverse('login')}?{urlencode({'next': request.path})}"))
+        if settings.HOLDFAST_REQUIRE_SECOND_FACTOR and (set_up := asked_to_set_up(request, "form_page")):
+            return private(set_up)  # which the table asks for on pages that are not public
     if trigger.workflow.paused:
         return private(_told(request, "This form is closed at present", "Try again later.", 503, trigger))
     if request.method == "POST":

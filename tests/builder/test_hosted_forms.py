@@ -185,7 +185,7 @@ def test_a_test_run_takes_a_file_or_the_one_of_a_run_before(client, form):
     assert second.input["body"]["offer"] == first.input["body"]["offer"]
 
 
-def test_it_can_be_for_those_who_are_signed_in(client, form):
+def test_it_can_be_for_those_who_are_signed_in(client, form, settings):
     address = form(access="signed_in")
     assert client.get(address).url.startswith(reverse("login")) and client.post(address, {"form.email": "a"}).status_code == 302
     assert not Run.objects.exists()
@@ -194,6 +194,10 @@ def test_it_can_be_for_those_who_are_signed_in(client, form):
     client.post(address, {"form.email": "a@b.example"})
     run = Run.objects.get()
     assert run.started_by == ann and run.input["by"] == "ann@example.com"
+    settings.HOLDFAST_REQUIRE_SECOND_FACTOR = True
+    for answer in (client.get(address), client.post(address, {"form.email": "a@b.example"})):
+        assert answer.url == reverse("mfa_index"), "as to every other page"
+    assert Run.objects.count() == 1
 
 
 def test_a_post_from_elsewhere_and_unknown_forms(form):

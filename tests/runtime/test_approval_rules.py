@@ -223,6 +223,23 @@ def test_who_has_left_the_team_that_was_asked_answers_no_more(engine):
     assert [answer(approval, address) for address in (DANA, LEE, KIM)] == ["recorded", "recorded", "decided"]
 
 
+def test_who_has_left_the_team_is_not_written_to_either(engine, clock):
+    """When their turn comes, by a reminder, as one of the others, or by a press of the button."""
+    lee_and_kim_are_finance()
+    dana = member("dana")
+    engine.worker()
+    turns = asked(engine, approvers=["boss@example.com", "team:finance"], policy="ordered")
+    again = asked(engine, approvers=["@dana", "boss@example.com"], policy="all", remind="1d", escalate_after="36h", escalate_to=["team:finance"])
+    Membership.objects.filter(user__username__in=["dana", "lee"]).delete()
+    answer(turns, "boss@example.com")
+    assert mails(turns)[1:] == [(KIM, 1)]
+    assert approvals.remind(again, user=dana) == 1 and mails(again)[2:] == [("boss@example.com", 2)]
+    clock.advance(hours=25)
+    eventually(lambda: mails(again)[3:] == [("boss@example.com", 3)], what=lambda: str(mails(again)))
+    clock.advance(hours=12)
+    eventually(lambda: mails(again)[4:] == [(KIM, 1)], what=lambda: str(mails(again)))
+
+
 def test_accounts_and_teams_are_named_and_what_is_not_there_fails_by_name(engine):
     """A name that a run works out, too. Another team's people do not exist for it, and nor does their team."""
     member("ours", "operator"), get_user_model().objects.create_superuser("root", "root@example.com", "x")
