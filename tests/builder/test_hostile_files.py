@@ -87,9 +87,11 @@ def test_the_name_of_a_file_means_nothing(client, name):
         assert saved["Content-Disposition"] == 'attachment; filename="flow.json"' and saved["Content-Type"] == "application/json"
 
 
-@pytest.mark.parametrize("name", ["../../x", "a/b\\c", "x\r\nX-Evil: 1", '";x="', "\u0430dmin", "\u202etxt.exe", "=1+1", "%2e%2e%2f"])
-def test_the_name_of_a_flow_names_no_place_and_breaks_no_header(client, name):
-    given(client, json.dumps({**FLOW, "name": name}).encode())
+def test_the_name_of_a_flow_names_no_place_and_breaks_no_header(client):
+    names = ["../../x", "a/b\\c", "x\r\nX-Evil: 1", '";x="', "\u0430dmin", "\u202etxt.exe", "=1+1", "%2e%2e%2f"]
+    for name in names:
+        assert given(client, json.dumps({**FLOW, "name": name}).encode()).status_code < 500
+    assert set(Workflow.objects.values_list("name", flat=True)) <= set(names) and Workflow.objects.count() >= 6
     for flow in Workflow.objects.all():
         saved = client.get(reverse("flow_export", args=[flow.pk]))["Content-Disposition"]
         assert saved.startswith('attachment; filename="') and saved.isascii()
