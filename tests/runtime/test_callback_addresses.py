@@ -15,8 +15,8 @@ from builder.tokens import make_token
 from runtime.models import Attempt, LogLine, Run, RunSearch, StepResult, Team
 from runtime.tokens import callback_url, without_signatures
 from tests.builder import factories
+from tests.runtime.calling import allowed, server  # noqa: F401 - fixtures
 from tests.runtime.engine import eventually
-from tests.runtime.test_http_more import allowed, server  # noqa: F401 - fixtures
 
 
 def test_whoever_only_looks_at_a_run_cannot_answer_for_the_other_system(engine, server):  # noqa: F811

@@ -17,8 +17,8 @@ from runtime.ai.answers import BadAnswer, check_schema, misfit, read_answer
 from runtime.faults import kind_of
 from runtime.jsonvalues import MIB
 from runtime.steps.base import StepError
+from tests.runtime.calling import allowed, server  # noqa: F401 - fixtures
 from tests.runtime.support import run_step
-from tests.runtime.test_http_more import allowed, server  # noqa: F401 - fixtures
 
 SECONDS = 4.0
 """Of the processor. Each of these took minutes to years, and takes a tenth of this now: a slow machine passes, too."""

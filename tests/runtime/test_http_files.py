@@ -16,8 +16,9 @@ from runtime.models import Credential, Membership, Run, StepFile, Team
 from runtime.starts import start_with_files
 from runtime.steps.base import File
 from tests.builder import factories
+from tests.runtime.calling import failing
 from tests.runtime.support import context, run_in
-from tests.runtime.test_http_more import Server, failing
+from tests.servers.api import Server
 
 PDF = b"%PDF-1.7\x00\xff" + bytes(range(256)) * 2000
 SECRET = "s3cret-of-the-shop"
@@ -40,10 +41,8 @@ class Shop(Server):
 @pytest.fixture
 def shop(settings):
     settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
-    made = Shop()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with Shop() as made:
+        yield made
 
 
 def fetch(shop, path="/report", **more):

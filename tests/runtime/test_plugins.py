@@ -16,8 +16,8 @@ from runtime.models import Credential, Run, Team, Trigger
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 from tests.runtime.engine import Zygote
-from tests.runtime.test_http_more import Server
 from tests.runtime.test_schedules import fire
+from tests.servers.api import Server
 
 README = (Path(__file__).parents[2] / "runtime" / "README.md").read_text().partition("## A step type of your own")[2]
 MONTH_END = '''
@@ -70,11 +70,9 @@ def installed(tmp_path, monkeypatch):
 @pytest.fixture
 def gateway(settings):
     settings.HOLDFAST_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
-    made = Server()
-    made.answer = lambda *request: (200, {"id": "m-1"}, {})
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with Server() as made:
+        made.answer = lambda *request: (200, {"id": "m-1"}, {})
+        yield made
 
 
 def test_the_readmes_step_type_has_forty_lines_and_works_as_it_stands(engine, installed, gateway, monkeypatch, request):
