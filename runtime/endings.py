@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 
 from .doorbell import CHANNEL
 from .starts import insert_one
+from .states import UNFINISHED
 from .waits import LOCK, RESOLVE, WAKE
 
 log = logging.getLogger(__name__)
@@ -24,9 +25,9 @@ BATCH = 50
 LONGEST_CHAIN = 8
 """Flows that start each other by their ends stop here: it would go on for ever."""
 
-# The oldest end that nobody is busy with.
+# The oldest end that nobody is busy with, after one that could not be followed.
 TAKE = """
-delete from run_end where id = (select id from run_end order by id limit 1 for update skip locked)
+delete from run_end where id = (select id from run_end where id > %s order by id limit 1 for update skip locked)
 returning id, run_id, wait_id, failure_flow
 """
 ENDED = """
@@ -72,32 +73,43 @@ FOLLOWED = """
 insert into run_end (run_id) select id from run where id = %s
 and (parent_id is not null or exists (select from trigger where type = 'ended' and enabled))
 """
-CHILDREN = "select run_id from dispatch join run on run.id = run_id where run.parent_id = %s"
+CHILDREN = "select run_id from dispatch join run on run.id = run_id where run.parent_id = %s order by run_id"
 
 
 async def follow_ends(connection: psycopg.AsyncConnection) -> int:
-    """Do what follows of at most fifty ends. Returns of how many."""
-    for done in range(BATCH):
-        async with connection.transaction():
-            rung = await _follow_one(connection)
-        if rung is None:
-            return done
+    """Do what follows of at most fifty ends. Returns of how many. What is wrong with one keeps no other waiting."""
+    broken = followed = 0
+    for _ in range(BATCH):
+        end = None
+        try:
+            async with connection.transaction():
+                end = await (await connection.execute(TAKE, [broken])).fetchone()
+                rung = end is not None and await _follow(connection, *end)
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            raise
+        except Exception:
+            if end is None:
+                raise
+            log.exception("What follows the end of run %s broke, and is tried again.", end[1], extra={"run": end[1]})
+            broken = end[0]
+            continue
+        if end is None:
+            break
+        followed += 1
         if rung:  # after the commit, in which it would hold up everybody else's
             await connection.execute("select pg_notify(%s, %s)", [CHANNEL, rung if isinstance(rung, str) else ""])
-    return BATCH
+    return followed
 
 
-async def _follow_one(connection: psycopg.AsyncConnection) -> str | bool | None:
-    """None: there was no end. Else whether to ring, and for which run."""
-    row = await (await connection.execute(TAKE)).fetchone()
-    if row is None:
-        return None
-    end_id, run_id, wait_id, failure_flow = row
+async def _follow(
+    connection: psycopg.AsyncConnection, end_id: int, run_id: int, wait_id: int | None, failure_flow: str
+) -> str | bool:
+    """Returns whether to ring, and for which run."""
     if wait_id is not None:
         child = await (await connection.execute(CHILD_OF_WAIT, [wait_id])).fetchone()
         return bool(child) and await cancel_run(connection, child[0])
     ended = await (await connection.cursor(row_factory=dict_row).execute(ENDED, [run_id])).fetchone()
-    if ended is None:  # retention was quicker
+    if ended is None or ended["state"] in UNFINISHED:  # retention was quicker, or a requeue: another end will come
         return False
     rung: str | bool = False
     if ended["parent_id"] is not None and await _tell_parent(connection, ended):

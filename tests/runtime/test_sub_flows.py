@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 
+import psycopg
 import pytest
 
-from runtime import acts
+from runtime import acts, endings
 from runtime.definition import check
 from runtime.models import Run, RunEnd, Workflow
 from runtime.publish import publish, snapshot
@@ -162,6 +164,48 @@ def test_a_run_that_fails_once_more_starts_it_once_more(engine):
         engine.ends(run, "failed")
         eventually(lambda count=count: Run.objects.filter(workflow=watcher.workflow).count() == count)
         acts.requeue(run)
+
+
+def follow(database_url) -> int:
+    """Do once what workers do about ends."""
+
+    async def once() -> int:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+            return await endings.follow_ends(connection)
+
+    return asyncio.run(once())
+
+
+def test_an_end_that_a_requeue_took_back_is_followed_by_nothing_and_keeps_no_other_waiting(engine, database_url):
+    """The parent of such a run waits for its next end, and is not told that it ended as `open`."""
+    watcher = engine.publish([], triggers=ended(when="any"))
+    below, above, other, lone = (engine.start(engine.publish([])) for _ in range(4))
+    engine.sql("update run set parent_id = %s where id = %s", above, below)
+    engine.sql("insert into wait (run_id, scope, path, take, kind, n, state, data, created_at) values"
+               " (%s, '', 'sub', 1, 'child', 1, 'open', json_build_object('run', %s::bigint), holdfast_now())", above, below)  # fmt: skip
+    for run in (below, other, lone):
+        assert acts.force_fail(run)
+    assert acts.requeue(below) and acts.requeue(other) and RunEnd.objects.count() == 3
+    assert follow(database_url) == 3
+    assert not RunEnd.objects.exists() and engine.wait(above, "sub").state == "open"
+    assert [run.input["run"]["id"] for run in Run.objects.filter(workflow=watcher.workflow)] == [lone]
+    assert acts.force_fail(below) and follow(database_url) == 1
+    assert engine.wait(above, "sub", state="resolved").outcome["state"] == "failed"
+
+
+def test_an_end_that_cannot_be_followed_keeps_no_other_waiting(engine, database_url):
+    watcher = engine.publish([], triggers=ended(when="any"))
+    bad, good = (engine.start(engine.publish([])) for _ in range(2))
+    engine.sql("create function refuse_its_end() returns trigger language plpgsql as $$ begin"
+               f" if new.input #>> '{{run,id}}' = '{bad}' then raise 'not this one'; end if; return new; end $$")  # fmt: skip
+    engine.sql("create trigger refuse_its_end before insert on run for each row execute function refuse_its_end()")
+    try:
+        assert acts.force_fail(bad) and acts.force_fail(good)
+        assert follow(database_url) == 1 and list(RunEnd.objects.values_list("run_id", flat=True)) == [bad]
+        assert [run.input["run"]["id"] for run in Run.objects.filter(workflow=watcher.workflow)] == [good]
+    finally:
+        engine.sql("drop function refuse_its_end() cascade")
+    assert follow(database_url) == 1 and Run.objects.filter(workflow=watcher.workflow).count() == 2
 
 
 def test_only_the_ends_that_are_meant_start_it(engine):
