@@ -45,15 +45,15 @@ update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %
 from mine where d.run_id = mine.run_id
 """
 # Leases that ran out: ready again, and remembered as lost. Nothing is taken when the statement comes sooner than `soonest`,
-# later than `latest`, or within half a lease of the server's start: what ran out then is no sign of death. One look at the
-# clock counts for all of it, for the machine may sleep at any moment. Gives that time, and what was taken. It begins at leases
-# that ran out `since` then (`looks.py`).
+# later than `latest`, or within half a lease of the server's start: what ran out then is no sign of death. A start that is still
+# to come is one by a clock that leapt back since. One look at the clock counts for all of it, for the machine may sleep at any
+# moment. Gives that time, and what was taken. It begins at leases that ran out `since` then (`looks.py`).
 MOST_TAKEN = 500
 TAKE_BACK = f"""
 with now as materialized (
     select at, extract(epoch from at)::float8 as seconds,
            extract(epoch from at)::float8 between %(soonest)s and %(latest)s
-           and at > pg_postmaster_start_time() + make_interval(secs => %(half)s) as looked
+           and at not between pg_postmaster_start_time() and pg_postmaster_start_time() + make_interval(secs => %(half)s) as looked
     from clock_timestamp() as look(at)
 ), expired as materialized (
     select run_id from dispatch
@@ -68,12 +68,16 @@ with now as materialized (
 )
 select seconds, run_id, deaths, looked from now left join taken on true
 """
-# After the database's clock leapt back: what was leased by the clock before would be held for as long as it leapt. Owners that
-# live renew in time.
+# After the database's clock leapt back: whoever beat by the clock before would live, and what was leased by it be held, for as
+# long as it leapt. Who lives beats within a second, and renews in time. When nobody saw the clock leap, a beat that is still to come
+# tells of it.
 SHORTEN = """
-with far as materialized (
+with unheard as (
+    update worker set beat_at = clock_timestamp() where beat_at > clock_timestamp() + interval '5 seconds' returning id
+), far as materialized (
     select run_id from dispatch
     where token is not null and leased_until > clock_timestamp() + make_interval(secs => 2 * %(lease)s)
+      and (%(seen)s or worker_id in (select id from unheard))
     order by run_id for no key update skip locked
 )
 update dispatch d set leased_until = clock_timestamp() + make_interval(secs => %(lease)s) from far where d.run_id = far.run_id

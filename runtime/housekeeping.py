@@ -113,8 +113,8 @@ class Housekeeping:
                 await connection.execute(QUARANTINE, [run_id])
         if not last <= now <= last + half:
             self._soonest = now + self.worker.lease_seconds / 2
-        if now < last:
-            await connection.execute(claims.SHORTEN, {"lease": self.worker.lease_seconds})
+        if now < last or self._last_turn is None:
+            await connection.execute(claims.SHORTEN, {"lease": self.worker.lease_seconds, "seen": now < last})
         self._last_turn = now
 
     async def _tell_of_stuck_versions(self, connection: psycopg.AsyncConnection) -> None:

@@ -29,15 +29,14 @@ KEPT_DAYS = 7
 LIVE, KEEP = "live", "keep"
 """The forms of a new start on the live versions of the flows instead of on those of the runs; the second keeps what ended."""
 
-JOBS_LEFT = """
-select exists (select from job
-               where state in ('queued', 'working') and (leased_until is null or leased_until < clock_timestamp()))
+# Nobody works it off. What is leased for longer than anybody leases is so by a clock that leapt back since.
+FREE = """
+state in ('queued', 'working')
+and (leased_until is null or leased_until not between clock_timestamp() and clock_timestamp() + interval '2 minutes')
 """
-CLAIM = """
-with next as (
-    select id from job where state in ('queued', 'working') and (leased_until is null or leased_until < clock_timestamp())
-    order by id limit 1 for update skip locked
-)
+JOBS_LEFT = f"select exists (select from job where {FREE})"
+CLAIM = f"""
+with next as (select id from job where {FREE} order by id limit 1 for update skip locked)
 update job set state = 'working', token = nextval('claim_token'), leased_until = clock_timestamp() + interval '60 seconds'
 from next where job.id = next.id returning job.id, job.token
 """

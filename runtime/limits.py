@@ -20,10 +20,13 @@ ADMIT = f"select holdfast_rate(%s, %s) from {WAITING_FOR_NO_DISK}"
 ADMIT_WITHIN = "select holdfast_rate(%s, %s)"
 COUNT = """
 insert into rate_limit as r (key, until) values (%(key)s, clock_timestamp() + %(each)s)
-on conflict (key) do update set until = greatest(r.until, clock_timestamp()) + %(each)s
-    where greatest(r.until, clock_timestamp()) + %(each)s <= clock_timestamp() + %(at_once)s
+on conflict (key) do update set until = holdfast_spent(r.until, %(at_once)s) + %(each)s
+    where holdfast_spent(r.until, %(at_once)s) + %(each)s <= clock_timestamp() + %(at_once)s
 """
-FULL = "select exists (select from rate_limit where key = %(key)s and until + %(each)s > clock_timestamp() + %(at_once)s)"
+FULL = """
+select exists (select from rate_limit
+               where key = %(key)s and holdfast_spent(until, %(at_once)s) + %(each)s > clock_timestamp() + %(at_once)s)
+"""
 FORGET = "delete from rate_limit where until < clock_timestamp()"
 FORGET_ONCE_IN = 1000
 

@@ -47,10 +47,12 @@ update outbox o set state = 'sending', token = nextval('claim_token'), worker_id
 from due where o.id = due.id returning o.id, o.token, o.attempts, o.kind
 """
 LEFT_BEHIND = """
--- Claimed by a worker that has ended, or has not been heard of for as long as a run's lease: due again at once.
-update outbox o set due_at = clock_timestamp() from worker w
+-- Claimed by a worker that has ended, or has not been heard of for as long as a run's lease: due again at once. A lease by a
+-- clock that leapt back since has its length from now on.
+update outbox o set due_at = clock_timestamp() + make_interval(secs => case when o.due_at > far then %(lease)s else 0 end)
+from worker w, (select clock_timestamp() + make_interval(secs => 2 * %(lease)s) as far) leapt
 where o.state = 'sending' and o.worker_id = w.id and o.due_at > clock_timestamp()
-  and (w.ended_at is not null or w.beat_at < clock_timestamp() - make_interval(secs => %s))
+  and (w.ended_at is not null or w.beat_at < clock_timestamp() - make_interval(secs => %(silent)s) or o.due_at > far)
 """
 READ = f"""
 -- A message with what it says besides. A path can ask again: the latest question of its take is meant.
@@ -98,7 +100,7 @@ where id = %(id)s and token = %(token)s and state = 'sending'
 async def send_due(conn: psycopg.AsyncConnection[Any], worker_id: int | None = None, *, limit: int = 20) -> int:
     """Send at most `limit` due messages, over an autocommit connection. Returns how many were claimed: when it is
     `limit`, there may be more. By the worker's id others know when its claims are left behind."""
-    await conn.execute(LEFT_BEHIND, [settings.HOLDFAST_LEASE_SECONDS])
+    await conn.execute(LEFT_BEHIND, {"lease": LEASE_SECONDS, "silent": settings.HOLDFAST_LEASE_SECONDS})
     asked = {"limit": limit, "lease": LEASE_SECONDS, "worker": worker_id}
     claims = await (await conn.execute(CLAIM, asked)).fetchall()
     if not claims:

@@ -1,5 +1,11 @@
 -- The limits of flows. A dispatch row that is not queued is a slot of its flow, and goes with the run: none can be lost.
 
+-- Until when a rate is used up, of which so much may come at once. What is further away than that is by a clock that leapt back
+-- since, and counts for nothing: else nothing would be let in for as long as it leapt.
+create or replace function holdfast_spent(until timestamptz, at_once interval) returns timestamptz language sql volatile as $$
+    select greatest(clock_timestamp(), case when until <= clock_timestamp() + 2 * at_once then until end)
+$$;
+
 -- Why a run of this flow with this key cannot begin now, in words for people; empty when it can. `more` runs of the flow,
 -- and `more_of_key` of the key, are about to begin before it.
 create or replace function holdfast_full(
@@ -35,7 +41,7 @@ end $$;
 
 -- How many runs may begin at once by the rate (`runtime.limits`): a minute's worth at first, then evenly.
 create or replace function holdfast_starts_left(flow bigint, per_minute int) returns int language sql as $$
-    select floor(extract(epoch from clock_timestamp() + interval '1 minute' - greatest(max(until), clock_timestamp()))
+    select floor(extract(epoch from clock_timestamp() + interval '1 minute' - holdfast_spent(max(until), interval '1 minute'))
                  * per_minute / 60 + 1e-6)::int
     from rate_limit where key = 'flow:' || flow
 $$;
@@ -44,7 +50,7 @@ create or replace function holdfast_count_starts(flow bigint, per_minute int, be
     insert into rate_limit as r (key, until)
     values ('flow:' || flow, clock_timestamp() + make_interval(secs => begun * 60.0 / per_minute))
     on conflict (key) do update
-    set until = greatest(r.until, clock_timestamp()) + make_interval(secs => begun * 60.0 / per_minute)
+    set until = holdfast_spent(r.until, interval '1 minute') + make_interval(secs => begun * 60.0 / per_minute)
 $$;
 
 -- For a start of a flow that drops what is too much: its slot, held until the end of the transaction in which the run

@@ -5,8 +5,8 @@
 create or replace function holdfast_rate(this_key text, each interval) returns float8 language plpgsql as $$
 begin
     insert into rate_limit as r (key, until) values (this_key, clock_timestamp() + each)
-    on conflict (key) do update set until = greatest(r.until, clock_timestamp()) + each
-        where greatest(r.until, clock_timestamp()) + each <= clock_timestamp() + interval '1 minute';
+    on conflict (key) do update set until = holdfast_spent(r.until, interval '1 minute') + each
+        where holdfast_spent(r.until, interval '1 minute') + each <= clock_timestamp() + interval '1 minute';
     if found then
         return 0;
     end if;

@@ -24,6 +24,15 @@ STANDING_CLOCK = """
 create schema standing;
 create function standing.clock_timestamp() returns timestamptz language sql volatile
     as $$ select to_timestamp(current_setting('standing.at')::float8) $$;
+create function standing.pg_postmaster_start_time() returns timestamptz language sql volatile
+    as $$ select to_timestamp(current_setting('standing.server')::float8) $$;
+"""
+
+
+# The owner of the run.
+OWNER = """
+insert into worker (id, cluster, host, pid, code_version, formats, step_types, slots, started_at, beat_at, in_flight, finished, stopping)
+values (7, '', '', 1, '', '{}', '{}', 0, now(), to_timestamp(%s), 0, 0, false)
 """
 
 
@@ -31,6 +40,7 @@ class House:
     """One that keeps house by a clock of its own, and a run whose lease ends a second after its last renewal."""
 
     def __init__(self, connection: psycopg.AsyncConnection, began: float):
+        """`began`: when its process did, in seconds after the time of the clock."""
         self.connection, self.now = connection, LATER_THAN_REAL
         self.keeper = Housekeeping(SimpleNamespace(lease_seconds=LEASE, began_at=self.now + began))
 
@@ -44,19 +54,22 @@ class House:
 
 @pytest.fixture
 def turns(transactional_db, database_url):
-    """Calls `(after, whether the run is taken), …` of one whose process began so many seconds after the clock's time."""
+    """Calls `(after, whether the run is taken), …` of one whose process began so many seconds after the clock's time. So many
+    seconds after it the server started, the run's lease ends, and its owner was heard of last."""
     with psycopg.connect(database_url, autocommit=True) as beside:
         beside.execute(STANDING_CLOCK)
 
-        async def keep(began: float, expected: list[tuple[float, bool]]) -> None:
+        async def keep(began: float, expected: list[tuple[float, bool]], server: float, lease: float, beat: float) -> None:
             async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
                 house = House(connection, began)
                 await connection.execute("set search_path = standing, public, pg_catalog")
                 await connection.execute("select set_config('standing.at', %s, false)", [str(house.now)])
-                await connection.execute(HELD, [1, 1, 1])
+                await connection.execute("select set_config('standing.server', %s, false)", [str(house.now + server)])
+                await connection.execute(HELD, [1, 1, lease])
+                await connection.execute(OWNER, [house.now + beat])
                 assert [(after, await house.turn(after)) for after, _ in expected] == expected
 
-        yield lambda began, *expected: asyncio.run(keep(began, list(expected)))
+        yield lambda began, *expected, server=-10_000, lease=1, beat=0: asyncio.run(keep(began, list(expected), server, lease, beat))
         beside.execute("drop schema standing cascade")
 
 
@@ -86,6 +99,20 @@ def test_a_clock_that_leaps_back_makes_nobody_wait_until_it_is_as_late_again(tur
 
 def test_a_lease_by_a_clock_that_leapt_back_since_ends_like_any_other(turns):
     turns(0, (-1000, False), (14, False), (15, False), (3, True))
+
+
+def test_after_the_server_started_the_owners_of_runs_come_first(turns):
+    turns(0, (0.5, False), (1, False), (13, False), (2, True), server=0)
+
+
+def test_a_server_that_started_by_a_clock_that_leapt_back_since_makes_nobody_wait(turns):
+    turns(0, (0.5, False), (1, True), server=5000)
+
+
+@pytest.mark.parametrize(("lease", "beat", "taken"), [(5000, 4990, True), (300, 0, False)])
+def test_a_lease_by_a_clock_that_leapt_back_while_nobody_saw_it_ends_like_any_other(turns, lease, beat, taken):
+    """The long lease of an owner that lives is one that was asked for."""
+    turns(0, (0.5, False), (14, False), (14, False), (14, taken), lease=lease, beat=beat)
 
 
 def test_a_dead_worker_is_not_the_eldest_by_a_beat_of_before_the_clock_leapt_back(db):

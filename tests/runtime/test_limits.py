@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 
-from runtime.limits import admitted, caller
+from runtime.limits import admitted, caller, count, is_full
 from runtime.models import RateLimit
 from tests.runtime.engine import at_once
 
@@ -19,6 +21,18 @@ def test_a_minutes_worth_may_come_at_once_and_then_the_even_rate_holds():
         cursor.execute("update rate_limit set until = until - interval '12 seconds' where key = 'a'")
     assert admitted("a", 5) == 0.0
     assert admitted("a", 5) > 11
+
+
+@pytest.mark.django_db
+def test_what_was_used_up_by_a_clock_that_leapt_back_since_counts_for_nothing():
+    minute = timedelta(minutes=1)
+    admitted("a", 5), count("b", minute, minute)
+    assert is_full("b", minute, minute)
+    with connection.cursor() as cursor:
+        cursor.execute("update rate_limit set until = until + interval '1 hour'")
+    assert [admitted("a", 5) == 0.0 for _ in range(6)] == [True] * 5 + [False] and not is_full("b", minute, minute)
+    count("b", minute, minute)
+    assert is_full("b", minute, minute)
 
 
 @pytest.mark.django_db

@@ -190,6 +190,15 @@ def test_what_a_worker_left_behind_is_sent_without_waiting_for_the_claims_end(sm
     assert row.state == "sent" and len(smtp.taken) == 1
 
 
+def test_a_claim_by_a_clock_that_leapt_back_since_ends_like_any_other(smtp, database_url):
+    row, worker = queued(), Worker.objects.create(cluster="x", host="x", pid=1)
+    ahead = timezone.now() + timedelta(hours=5)
+    OutboxMessage.objects.filter(pk=row.pk).update(state="sending", token=1, worker_id=worker.pk, due_at=ahead)
+    assert send(database_url) == 0
+    row.refresh_from_db()
+    assert timedelta(seconds=290) < row.due_at - timezone.now() < timedelta(seconds=301)
+
+
 def test_a_mail_whose_worker_is_killed_goes_out_with_its_runs_next_owner(engine, smtp):
     step = {"id": "mail", "type": "email", "config": {"to": ["ann@example.com"], "subject": "Hello", "body": "Dear Ann"}}
     run = engine.start(engine.publish([step]))

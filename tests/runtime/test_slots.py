@@ -212,6 +212,8 @@ def test_no_more_than_so_many_begin_in_a_minute(engine):
     assert "begin in a minute" in slots.standings(runs)[runs[3]].why
     engine.sql("update rate_limit set until = until - interval '20 seconds' where key = %s", f"flow:{version.workflow_id}")
     assert admit(version) == 1
+    engine.sql("update rate_limit set until = until + interval '1 hour'")
+    assert admit(version) == 1, "the clock leapt back since"
     dropping = engine.publish(QUICK, limits={"per_minute": 2, "more": "drop"})
     made = [start(dropping, trigger_key="api", input={"body": n}).dropped for n in range(3)]
     assert made[:2] == ["", ""] and "begin in a minute" in made[2]
