@@ -146,8 +146,7 @@ class Claiming:
                 self.worker.wake_lateness.take(max(0.0, (self.worker.now() - due_at).total_seconds()))
             execution = Execution(claim, run, plan, memory, self.worker)
             self.worker.executions[claim.token] = execution
-            execution.task = asyncio.create_task(advance(execution))
-            execution.task.add_done_callback(lambda task, execution=execution: self.worker.ended(execution, task))
+            self.worker.see_through(execution, advance(execution))
 
     async def _memories(self, connection: psycopg.AsyncConnection, runs: list[tuple[int, Plan]]) -> dict[int, Memory]:
         if not runs:

@@ -359,3 +359,7 @@ class Execution:
         """The interpreter itself failed: end the run, and say so, rather than run into the same fault for ever."""
         message = f"Holdfast failed to run this: {type(error).__name__}: {error}"
         return [self.log("", message, "error"), *self._end_rows(RunState.FAILED, None, {"message": self.words(message)[:1000]})]
+
+    def parked_rows(self, error: BaseException) -> list[Row]:
+        """The database refuses its end: until a person says so nobody takes it up again."""
+        return [("park", (self.run.id, self.claim.token, self.words(f"The database refuses its end ({error}).")[:1000]))]

@@ -14,27 +14,13 @@ import psycopg
 from . import claims
 from .database import connect
 from .looks import Pace
+from .quarantine import KILLER
 
 if TYPE_CHECKING:
     from .worker import Worker
 
 log = logging.getLogger(__name__)
 
-# Stop a run that killed its workers: parked for a person, who may requeue it.
-QUARANTINE = """
-with parked as (
-    update dispatch set state = 'waiting', due_at = null where run_id = %s and token is null returning run_id, deaths
-), asked as (
-    insert into wait (run_id, scope, path, take, kind, n, state, data, created_at)
-    select run_id, '', '', 1, 'person', coalesce((select max(n) from wait w where w.run_id = parked.run_id and w.path = ''), 0) + 1,
-           'open', json_build_object('reason', 'quarantine', 'deaths', deaths), holdfast_now() from parked
-), told as (
-    insert into log_line (run_id, path, level, text, at)
-    select run_id, '', 'error', 'Quarantined: its worker died ' || deaths || ' times while it ran nothing else.', holdfast_now()
-    from parked
-)
-update run set state = 'attention' from parked where run.id = parked.run_id and run.state = 'open'
-"""
 # Runs that have been due for five minutes while no live worker can run their version: say why. Each worker tells in its row
 # what it cannot run; one that has not tried yet is not counted out.
 STUCK_VERSIONS = """
@@ -110,7 +96,7 @@ class Housekeeping:
             for run_id in killers:
                 words = "run %s killed its worker %s times while alone: quarantined"
                 log.error(words, run_id, claims.LONE_DEATHS, extra={"run": run_id})
-                await connection.execute(QUARANTINE, [run_id])
+                await connection.execute(KILLER, [run_id])
         if not last <= now <= last + half:
             self._soonest = now + self.worker.lease_seconds / 2
         if now < last or self._last_turn is None:

@@ -43,7 +43,7 @@ class StaleClaim(Exception):
 
 
 class Refused(Exception):
-    """The database refused this run's rows; the message says why. Nothing of them was written."""
+    """The database refused these rows of the run, or some that came before; the message says why. Nothing of them was written."""
 
 
 class Claim:
@@ -158,6 +158,7 @@ class Journal:
         return held
 
     async def _write_halves(self, entries: list[Entry], error: psycopg.Error | UnicodeEncodeError) -> None:
+        """By claims; those of one claim in their order, so that what it handed over before the culprit is written."""
         claims = list(dict.fromkeys(entry.claim for entry in entries))
         if len(claims) == 1:
             claims[0].refused = str(isinstance(error, psycopg.Error) and error.diag.message_primary or error)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .quarantine import ASK
+
 STALE_CLAIM = "HF001"
 STALE_CONNECTION = "HF002"
 NUMBERS = {"bigint", "int", "float8", "numeric"}
@@ -296,6 +298,14 @@ with closed as (
 update run set state = closed.state, output = closed.output::json, error = closed.error::jsonb, title = closed.title,
     started_at = coalesce(run.started_at, closed.started_at), ended_at = holdfast_now()
 from closed where run.id = closed.run_id""", large=(3,)),
+    # The end was refused, and will be: nobody takes the run up until a person says so.
+    "park": Statement("bigint bigint text", f"""
+with parked as (
+    update dispatch d set state = 'waiting', token = null, worker_id = null, leased_until = null, due_at = null,
+        lost = 0, deaths = 0, alone = false
+    from {{rows}} as r(run_id, token, why) where d.run_id = r.run_id and d.token = r.token
+    returning d.run_id, null::int as deaths, r.why
+), {ASK}"""),
     "unwait": Statement("bigint text", """
 with dropped as (
     update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'

@@ -14,7 +14,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ from .execution import Execution
 from .gauges import SECONDS, Histogram
 from .housekeeping import Housekeeping
 from .jobs import JOBS_LEFT, forget, work_off
-from .journal import Journal
+from .journal import Journal, StaleClaim
 from .leases import LeaseKeeper
 from .net.pools import close as close_pools
 from .outbox import send_due
@@ -242,16 +242,34 @@ class Worker:
         return min(filter(None, (self.journal.busy_since, self._reading_since)), default=None)
 
     def ended(self, execution: Execution, task: asyncio.Task) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            log.error("run %s: the interpreter broke", execution.run.id, exc_info=error, extra={"run": execution.run.id})
+            self.see_through(execution, self._give_up(execution, error))
+            return
         self.executions.pop(execution.claim.token, None)
         self.finished += 1
         self.freed.set()
         self.admission.ring(execution.run.workflow_id)
         if execution.due_at is not None and execution.due_at < self.claiming.sleeps_until:
             self.bell.set()
-        if not task.cancelled() and (error := task.exception()):
-            log.error("run %s: the interpreter broke", execution.run.id, exc_info=error, extra={"run": execution.run.id})
+
+    def see_through(self, execution: Execution, work: Coroutine[Any, Any, None]) -> None:
+        execution.task = asyncio.create_task(work)
+        execution.task.add_done_callback(lambda task: self.ended(execution, task))
+
+    async def _give_up(self, execution: Execution, error: BaseException) -> None:
+        """End a run that the interpreter failed with. One whose end the database refuses is left to a person: handed back or let
+        go, it would be refused wherever it goes, and count as one that kills its workers."""
+        for rows_of in (execution.broken_rows, execution.parked_rows):
             execution.claim.refused = None
-            self.journal.add(execution.claim, execution.broken_rows(error))
+            try:
+                await self.journal.commit(execution.claim, rows_of(error))
+                return
+            except StaleClaim:
+                return
+            except Exception as refused:
+                error = refused
+                log.error("run %s cannot be ended: %s", execution.run.id, refused, extra={"run": execution.run.id})
 
     # Smaller duties
 

@@ -169,6 +169,22 @@ def test_rows_that_the_database_refuses_fail_their_run_alone(engine, claims):
     assert written() == [claims[0].run_id, claims[2].run_id]
 
 
+def test_what_was_handed_over_before_the_rows_that_are_refused_is_written_and_what_comes_after_is_not(engine, claims):
+    bad, other = claims[:2]
+
+    async def work(journal: Journal) -> list[Any]:
+        for text in ("one", "two"):
+            journal.add(bad, [line(bad, text)])
+        journal.add(bad, [("log", (bad.run_id, "", "info", "x", "{no json"))])
+        return await asyncio.gather(
+            journal.commit(bad, [line(bad, "three")]), journal.commit(other, [line(other)]), return_exceptions=True
+        )
+
+    assert [type(one) for one in journaling(work)] == [Refused, list]
+    assert list(LogLine.objects.filter(run_id=bad.run_id).order_by("pk").values_list("text", flat=True)) == ["one", "two"]
+    assert written().count(other.run_id) == 1
+
+
 def test_text_that_is_no_unicode_fails_its_run_alone_and_not_the_journal(engine, claims):
     told = journaling(
         lambda journal: all_at_once(journal, (claims[0], [line(claims[0], "\ud800")]), (claims[1], [line(claims[1])]))
