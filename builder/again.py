@@ -26,6 +26,8 @@ OUTCOMES = {
     "refused": "was refused",
     "not_sent": "was not sent",
     "doubt": "may have happened: the new run asks before it is made again",
+    "repeat": "may have happened: it is made again with the key that it had",
+    "child": "the run that it started is waited for further",
 }
 WHY = {
     keeping.FAILED: "failed",
@@ -91,12 +93,17 @@ def for_retry(run: Run, path: str) -> Told:
     try:
         course = course_of(run.version.definition, path)
         acts.require_retriable(run.pk, path, course)
+        acts.require_no_other(run.pk)
     except (NoSuchStep, acts.NotPossible) as wrong:
         return Told([], [], [], 0, str(wrong))
     return told(run, course, _ended(run))
 
 
 def for_requeue(run: Run) -> Told:
+    try:
+        acts.require_no_other(run.pk)
+    except acts.NotPossible as wrong:
+        return Told([], [], [], 0, str(wrong))
     return told(run, None, "" if run.state == "failed" else "Only a failed run can be requeued.")
 
 
@@ -117,10 +124,10 @@ def for_continue(run: Run, version: Version) -> Told:
     found.again = [row for row in found.again if row[0] in ids]
     found.kept = [row for row in found.kept if kept.keeps(row[2])]
     found.undone = [path for path in found.undone if step_of(path) in ids]
+    words = {path: word for word, those in (("doubt", kept.doubts), ("repeat", kept.repeats), ("child", kept.children)) for path in those}
     found.effects = [
-        replace(effect, outcome="doubt") if effect.path in kept.doubts else effect
-        for effect in found.effects if step_of(effect.path) in ids
-    ]  # fmt: skip
+        replace(effect, outcome=words.get(effect.path, effect.outcome)) for effect in found.effects if step_of(effect.path) in ids
+    ]
     made = _told(version.definition, found, new_run=True)
     stops = [(", ".join(filter(None, (name_at(version.definition, path), where(path)))), WHY[why]) for path, why in kept.stops]
     return replace(made, stops=stops)

@@ -7,12 +7,13 @@ to a run as it is raises NotPossible, with the reason in words for people. `key`
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Literal
 
 from django.db import connection, transaction
 
-from . import keeping, retries, slots, waits
+from . import carrying, keeping, retries, slots, waits
 from .asking import asks_own
 from .audit import record_of_run
 from .clock import business_now
@@ -23,6 +24,7 @@ from .endings import FOLLOWED
 from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
+from .origins import continued_by
 from .paths import scope_of
 from .starts import copy_files, start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
@@ -80,6 +82,14 @@ class NotPossible(Exception):
     """The run is not in a state for it; the message says why, and what to do instead."""
 
 
+def changes(act: Callable[..., bool], pk: int, user: Any) -> bool:
+    """Do an act, as one of many. Whether it changed anything; what is not possible did not."""
+    try:
+        return bool(act(pk, user=user))
+    except NotPossible:
+        return False
+
+
 @transaction.atomic
 def cancel(run_id: int, *, user=None, why: str = "") -> bool:
     """End an unfinished run now. Its owner's later writes are refused; calls in flight end and are recorded."""
@@ -91,7 +101,7 @@ def cancel(run_id: int, *, user=None, why: str = "") -> bool:
         if changed:
             cursor.execute(FOLLOWED, [run_id])
     Wait.objects.filter(run_id=run_id, state__in=[WaitState.OPEN, WaitState.SUSPENDED]).update(state=WaitState.CANCELLED)
-    for child in Run.objects.filter(parent_id=run_id, state__in=UNFINISHED).values_list("pk", flat=True):
+    for child in Run.objects.filter(parent_id=run_id, state__in=UNFINISHED).order_by("pk").values_list("pk", flat=True):
         cancel(child, user=user, why=f"run {run_id:,}, which started it, was cancelled")
     if changed:
         _note(run_id, f"Cancelled{_by(user)}{f': {why}' if why else '.'}")
@@ -121,7 +131,7 @@ def force_fail(run_id: int, *, user=None, why: str = "") -> bool:
 
 @transaction.atomic
 def requeue(run_id: int, *, user=None, key: str = "") -> bool:
-    """Let a failed run go on at what failed, as the next take; a quarantined one get another chance."""
+    """Let a failed run go on at what failed, as the next take; a quarantined one get another chance. Raises NotPossible."""
     if _done_before(key, "requeue", run_id):
         return False
     if _forgive(run_id):
@@ -240,13 +250,21 @@ def _take_hold(run_id: int) -> None:
     ring_after_commit(run_id)
 
 
+def require_no_other(run_id: int) -> None:
+    """Raise NotPossible for a run with whose results another one goes on: both would call the same."""
+    if other := continued_by(run_id):
+        words = f"Run {other:,} was begun with the results of this one, and goes on in its place."
+        raise NotPossible(f"{words} Act on that one, or cancel it first.")
+
+
 def _revive(run_id: int) -> bool:
-    """Open a failed run again, due now; where its flow has limits, once there is a slot for it."""
+    """Open a failed run again, due now; where its flow has limits, once there is a slot for it. Raises NotPossible."""
     with connection.cursor() as cursor:
         cursor.execute(REOPEN, [run_id])
         row = cursor.fetchone()
         if row is None:
             return False
+        require_no_other(run_id)  # asked under the run's lock, which whoever goes on with it takes too
         version_id, workflow_id, test = row
         limit = None if test else slots.limit_of(workflow_id)
         given = Run.objects.values_list("input", flat=True).get(pk=run_id) if limit else {}
@@ -374,7 +392,7 @@ def rerun(
     Act.objects.filter(pk=key[:64]).update(result=started.run_id)
     detail = {"edited": True} if input is not None and input != run.input else {}
     if found is not None and not started.dropped:
-        detail["kept"] = keeping.carry(run, started.run_id, found)
+        detail["kept"] = carrying.carry(run, started.run_id, found)
         _note(started.run_id, f"Begun with {detail['kept']:,} results of run {run.pk:,}{_by(user)}.")
     _audit("rerun", run.pk, user, new_run=started.run_id, **detail)
     return started.run_id

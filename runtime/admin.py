@@ -100,7 +100,7 @@ class ReadOnly(admin.ModelAdmin):
         chosen = keys[:MOST_AT_ONCE]
         if request.POST.get("confirmed") != "1":
             return self.confirmation(request, chosen, len(keys) > MOST_AT_ONCE, word, why)
-        changed = sum(_done(do, key, request.user) for key in chosen)
+        changed = sum(acts.changes(do, key, request.user) for key in chosen)
         level = messages.SUCCESS if changed else messages.WARNING
         left = "" if changed == len(chosen) else f" {len(chosen) - changed:,} were not in a state for it."
         self.message_user(request, f"{done} {changed:,} of {len(chosen):,}.{left}", level)
@@ -251,13 +251,6 @@ class CredentialAdmin(ReadOnly):
 @admin.register(AuditEntry)
 class AuditAdmin(ReadOnly):
     list_display = ("at", "actor_name", "action", "subject", "address")
-
-
-def _done(do: Callable[..., bool], key: int, user: Any) -> bool:
-    try:
-        return bool(do(key, user=user))
-    except acts.NotPossible:
-        return False
 
 
 def _table(columns: tuple[str, ...], rows: QuerySet) -> SafeString:

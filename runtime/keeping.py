@@ -1,11 +1,13 @@
-"""A new run that begins with results of one that has ended, on another version: what it keeps, and keeping it.
+"""A new run that begins with results of one that has ended, on another version: what it keeps. `carrying.py` keeps it.
 
 Kept is, in the order of the new version, all up to the first step that failed, had not ended, was changed or is new; from there on
 everything runs. Each lane of a parallel goes as far as it goes. A loop that had not ended keeps the iterations that had, if nothing
 was changed in it but what failed or had not ended; else a loop, like a parallel that does not wait for all lanes, is kept whole or
-not at all. The rows are copied: the new run needs nothing of the old one, which may go.
+not at all.
 
-A call that may have happened is never kept, nor made again unasked: the new run takes it over as its own, and asks.
+A call that may have happened is never kept, nor made again unasked: the new run takes it over as its own, and asks. Where its step
+says that it may be repeated, it is, with the key that it had if it is the same call. A run that a sub-flow step has started is
+taken over too.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from .models import Run, Version
 from .origins import later_of
 from .paths import is_within, step_of
 from .plan import callback_paths
-from .retries import execute, rows
-from .states import RunState, StepState
+from .retries import rows
+from .states import UNFINISHED, RunState, StepState
 from .steps import step_types
 
 FAILED, REPAIRED, CHANGED, NEW, OPEN, ADDRESS = "failed", "repaired", "changed", "new", "open", "address"
@@ -40,52 +42,13 @@ BEGUN = """
 select path from attempt where run_id = %(run)s and scope = any(%(scopes)s)
 union select path from wait where run_id = %(run)s and scope = any(%(scopes)s)
 """
-# Of a loop that goes on, what is in its open iterations is named one by one.
-KEPT = """
-(path = any(%(places)s) or exists (select from unnest(%(below)s::text[]) as box where starts_with(path, box))
- or exists (select from jsonb_to_recordset(%(loops)s::jsonb) as loop(path text, open int[])
-            where starts_with(kept.path, loop.path || '[')
-              and not exists (select from unnest(open) as index where starts_with(kept.path, format('%%s[%%s]', loop.path, index)))))
-"""
-# The rows of what is kept, all of one moment. They cost the new run no time and no money.
-RESULTS = f"""
-insert into step_result (run_id, scope, path, take, step, state, input, output, output_size, error, token, started_at, finished_at,
-                         superseded, kept_from)
-select %(to)s, scope, path, take, step, state, input, output, output_size, error, 0, moment.at, moment.at,
-       false, coalesce(kept_from, run_id)
-from (select holdfast_now() as at) moment, step_result kept where run_id = %(run)s and not superseded and {KEPT}
-"""
-BLOBS = """
-insert into blob (run_id, path, take, content)
-select %(to)s, path, take, content from blob b where run_id = %(run)s and exists (
-    select from step_result r where r.run_id = %(to)s and r.path = b.path and r.take = b.take)
-"""
-FILES = """
-insert into step_file (run_id, path, take, key, content)
-select %(to)s, path, take, key, content from step_file f where run_id = %(run)s and exists (
-    select from step_result r where r.run_id = %(to)s and r.path = f.path and r.take = f.take)
-"""
-# Where loops stand, and what they went through and collected, so that an iteration can run again.
-STANDS = """
-insert into frame (run_id, path, take, kind, total, cursor, open, succeeded, failed, started_at)
-select %(to)s, path, take, kind, total, cursor, open, succeeded, failed, holdfast_now()
-from frame where run_id = %(run)s and path = any(%(frames)s)
-"""
-CHUNKS = f"""
-insert into frame_chunk (run_id, path, take, n, items)
-select %(to)s, path, take, n, items from frame_chunk kept where run_id = %(run)s and (path = any(%(frames)s) or {KEPT})
-"""
-VALUES = f"""
-insert into frame_value (run_id, path, take, index, value)
-select %(to)s, path, take, index, value from frame_value kept
-where run_id = %(run)s and (path = any(%(frames)s) or path || '[' = any(%(below)s) or path <> all(%(places)s) and {KEPT})
-"""
-# As after a requeue: whoever claims a run that was claimed before reads what it remembers.
-REMEMBERS = "update dispatch set claims = 1 where run_id = %(to)s"
-
-# The last call of each place without a result, where it may have happened and nobody has said what became of it.
+# The last call of each place without a result, where it may have happened and nobody has said what became of it; and whether its take
+# stands, which a retry gives up.
 UNCERTAIN = """
-select path, scope from (
+select path, scope, not exists (
+    select from step_result r
+    where r.run_id = %(run)s and r.scope = last.scope and r.path = last.path and r.take >= last.take) as stands
+from (
     select distinct on (scope, path) scope, path, take, n, outcome, error from attempt a
     where run_id = %(run)s and operation <> 'check' and not exists (
         select from step_result r where r.run_id = a.run_id and r.scope = a.scope and r.path = a.path and not r.superseded)
@@ -96,16 +59,12 @@ where (coalesce(outcome, 'unknown') = 'unknown' or outcome = 'answered' and erro
       and w.n = last.n and w.kind = 'person' and w.outcome ->> 'answer' in ('again', 'fail'))
 order by path
 """
-# As the first attempt of the new run, which has no answer. What is in a loop begins with the loop's take.
-DOUBT = r"""
-insert into attempt (run_id, scope, path, take, n, operation, token, request, outcome, error, started_at, ended_at)
-select distinct on (path) %(to)s, scope, path,
-    coalesce((select f.take from frame f where f.run_id = %(to)s and f.path = regexp_replace(a.scope, '\[\d+\]$', '')), 1),
-    1, operation, 0, request, 'unknown',
-    left(format('It may have happened in run %%s: %%s', to_char(run_id, 'FM999,999,999,999'), coalesce(error, 'nobody knows its answer.')), 4000),
-    holdfast_now(), holdfast_now()
-from attempt a where run_id = %(run)s and path = any(%(doubts)s) and operation <> 'check'
-order by path, take desc, n desc
+# The runs that its sub-flow steps have started and that have given them nothing yet.
+CHILDREN = """
+select distinct on (w.path) w.path, c.id, c.state from wait w join run c on c.id = (w.data ->> 'run')::bigint
+where w.run_id = %(run)s and w.kind = 'child' and not exists (
+    select from step_result r where r.run_id = w.run_id and r.scope = w.scope and r.path = w.path and r.take >= w.take)
+order by w.path, w.take desc, w.n desc
 """
 
 
@@ -141,7 +100,9 @@ class NotKept(ValueError):
 @dataclass(slots=True)
 class Kept:
     """`places` are kept, and everything whose path begins as in `below`. `stops` are where it goes on, and why; `again` are the
-    paths that run, with everything below them. `doubts` are calls that may have happened, which the new run asks about."""
+    paths that run, with everything below them. `doubts` are calls that may have happened, which the new run asks about; `repeats`
+    those that it makes again by itself; `same` those of both that would be the same call. `children` are where it waits for a run
+    that the old one started."""
 
     places: list[str] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
@@ -150,6 +111,9 @@ class Kept:
     stops: list[tuple[str, str]] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    repeats: list[str] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
     whole: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """The kept steps that are no conditions and no parallels, by path."""
 
@@ -167,13 +131,15 @@ def kept(run: Run, version: Version, input: dict[str, Any] | None = None) -> Kep
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
         raise NotKept("Only a run that failed or was cancelled can be gone on with.")
     if later := later_of(run.pk):
-        raise NotKept(f"Run {later[0]:,} was started after this one, and does the same. Go on with that one.")
+        how = "started" if later > run.pk else "taken up again"
+        raise NotKept(f"Run {later:,} was {how} after this one, and does the same. Go on with that one.")
     if input is not None and input != run.input:
         raise NotKept("With another input the results would be others. Leave the input as it was, or start from the top.")
     found = carried(run.version.definition, version.definition, _past(run))
     if not found.again:
         raise NotKept(f"Nothing is left to run: every step of {version} has ended, and none was changed.")
-    found.doubts = list(_doubts(run, version, found))
+    _take_over_calls(run, version, found)
+    _take_over_children(run, found)
     return found
 
 
@@ -195,17 +161,6 @@ def carried(old: dict[str, Any], new: dict[str, Any], past: Past) -> Kept:
         if not (gone := set(_in_vain(steps, walk.kept))):
             return walk.kept
         never |= gone
-
-
-def carry(run: Run, to: int, found: Kept) -> int:
-    """Copy what is kept into the new run, in the caller's transaction. Returns how many results that were."""
-    given = {"run": run.pk, "to": to, "places": found.places, "below": found.below, "doubts": found.doubts}
-    given["frames"] = [path for path, *_ in found.loops]
-    given["loops"] = json.dumps([{"path": path, "open": open} for path, open, _ in found.loops])
-    number = execute(RESULTS, given)
-    for statement in (BLOBS, FILES, STANDS, CHUNKS, VALUES, DOUBT, REMEMBERS):
-        execute(statement, given)
-    return number
 
 
 class _Walk:
@@ -352,14 +307,16 @@ def _addresses_in(step: dict[str, Any]) -> set[str]:
     return set(re.findall(r"\bcallbacks\s*\.\s*([a-z]\w*)", canonical(step)))
 
 
-def _doubts(run: Run, version: Version, found: Kept) -> Iterator[str]:
-    """The places whose call may have happened and would be made again. Raises NotKept for one about which nobody can be asked."""
-    for path, scope in rows(UNCERTAIN, {"run": run.pk}):
+def _take_over_calls(run: Run, version: Version, found: Kept) -> None:
+    """Find the places whose call may have happened and would be made again. Raises NotKept for one about which nobody can be asked."""
+    for path, scope, take_stands in rows(UNCERTAIN, {"run": run.pk}):
         step = find(version.definition, step_of(path))
         kind = step and step_types().get(step["type"])
         if not kind or step.get("off") or found.keeps(path):
             continue
-        if (step.get("on_interrupted") or kind.interrupted(step.get("config") or {})) == "repeat":
+        same = take_stands and (path, OPEN) in found.stops and not _SEES_ITS_RUN.search(canonical(step.get("config") or {}))
+        repeats = (step.get("on_interrupted") or kind.interrupted(step.get("config") or {})) == "repeat"
+        if repeats and not same:
             continue
         if (stands := _stands_at(version, path)) and not found.runs(path):
             continue
@@ -367,7 +324,23 @@ def _doubts(run: Run, version: Version, found: Kept) -> Iterator[str]:
             name = step.get("name") or step["id"]
             raise NotKept(f"A call of “{name}” may have happened, and there is no place in {version} to ask about it. Look in the "
                           "other system, then start again from the top, or requeue this run.")  # fmt: skip
-        yield path
+        (found.repeats if repeats else found.doubts).append(path)
+        found.same += [path] * same
+
+
+_SEES_ITS_RUN = re.compile(r"\b(run|workflow)\s*\.")
+"""In a step of which the new run makes another call, though nothing was changed."""
+
+
+def _take_over_children(run: Run, found: Kept) -> None:
+    """Find the started runs that are waited for further. Raises NotKept for one that goes on and would be started once more."""
+    for path, child, state in rows(CHILDREN, {"run": run.pk}):
+        if found.keeps(path):
+            continue
+        if (path, OPEN) in found.stops and state in (*UNFINISHED, RunState.SUCCEEDED):
+            found.children.append(path)
+        elif state in UNFINISHED:
+            raise NotKept(f"Run {child:,}, which “{step_of(path)}” has started, goes on. Wait for its end, or cancel it first.")
 
 
 def _stands_at(version: Version, path: str) -> bool:

@@ -59,11 +59,13 @@ class Place:
     take: int = 1
     attempts: list[PastAttempt] = field(default_factory=list)
     waits: list[PastWait] = field(default_factory=list)
+    seed: str = ""
+    """Of a take that goes on with a call of another run: what that one's keys are made from (`paths.key_from`)."""
 
     def move_to(self, take: int) -> bool:
         """Make this the place's take if it is the newest. Returns whether rows of that take count."""
         if take > self.take:
-            self.take, self.attempts, self.waits = take, [], []
+            self.take, self.attempts, self.waits, self.seed = take, [], [], ""
         return take == self.take
 
     def wait(self, *kinds: str, n: int | None = None) -> PastWait | None:
@@ -140,7 +142,7 @@ select r.run_id, r.path, r.take, r.state, r.superseded, r.error,
 from scopes s join step_result r on r.run_id = s.run_id and r.scope = s.scope
 """
 ATTEMPTS = SCOPES + """
-select a.run_id, a.path, a.take, a.n, a.operation, a.outcome, a.error, a.started_at, a.token
+select a.run_id, a.path, a.take, a.seed, a.n, a.operation, a.outcome, a.error, a.started_at, a.token
 from scopes s join attempt a on a.run_id = s.run_id and a.scope = s.scope
 where not exists (select from step_result r where r.run_id = a.run_id and r.scope = a.scope and r.path = a.path
                   and not r.superseded)
@@ -183,10 +185,11 @@ async def load(
         if size is not None:
             output = Elsewhere(path, take)
         _remember_result(memories[run_id], path, Result(take, state, output, error), superseded)
-    for run_id, path, take, n, operation, outcome, error, started_at, token in await attempts.fetchall():
+    for run_id, path, take, seed, *attempt in await attempts.fetchall():
         place = memories[run_id].place(path)
         if place.move_to(take):
-            place.attempts.append(PastAttempt(n, operation, outcome, error, started_at, token))
+            place.attempts.append(PastAttempt(*attempt))
+            place.seed = seed or place.seed
     for run_id, path, take, *wait in await waits.fetchall():
         _remember_wait(memories[run_id].place(path), take, PastWait(*wait))
     return memories

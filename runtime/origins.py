@@ -15,15 +15,36 @@ with recursive up(id, before) as (
     union select r.id, r.state, r.test from family join run r on r.rerun_of_id = family.id
 )
 """
-# Those that came later and were not given up, the newest.
+# Those that came later, or were taken up again since, and were not given up, the newest.
 LATER = CHAIN.format(run="id, rerun_of_id from run where id = %(run)s") + """
-select id, state from family where state <> 'cancelled' and id > %(run)s and test = (select test from run where id = %(run)s)
-order by id desc limit 1
+select f.id from family f join run r on r.id = f.id join run this on this.id = %(run)s
+where f.id <> this.id and f.state <> 'cancelled' and f.test = this.test
+  and (f.id > this.id or r.ended_at is null or r.ended_at > this.created_at)
+order by f.id desc limit 1
+"""
+# Those that were begun with results of this one, and with results of these, and were not given up, the newest.
+CONTINUED = """
+with recursive continued(id, state) as (
+    select %(run)s::bigint, 'cancelled'::varchar
+    union select r.id, r.state from continued join run r on r.rerun_of_id = continued.id
+    where exists (select from step_result where run_id = r.id and kept_from is not null)
+)
+select id from continued where state <> 'cancelled' order by id desc limit 1
 """
 
 
-def later_of(run_id: int) -> tuple[int, str] | None:
-    """(number, state) of the newest later run of its origin that was not cancelled."""
+def later_of(run_id: int) -> int | None:
+    """The newest run of its origin that was begun, or taken up again, after it, and was not cancelled."""
+    return _first(LATER, run_id)
+
+
+def continued_by(run_id: int) -> int | None:
+    """The newest run that goes on with what this one did and was not cancelled."""
+    return _first(CONTINUED, run_id)
+
+
+def _first(sql: str, run_id: int) -> int | None:
     with connection.cursor() as cursor:
-        cursor.execute(LATER, {"run": run_id})
-        return cursor.fetchone()
+        cursor.execute(sql, {"run": run_id})
+        row = cursor.fetchone()
+    return row and row[0]

@@ -41,10 +41,15 @@ def step_sql(path: str = "path") -> str:
 
 def key_of(run_id: int, created_at: datetime, path: str, take: int, operation: str = "call") -> str:
     """The Idempotency-Key of a step's calls; the run's creation time keeps two installations apart."""
-    text = f"{run_id}|{_moment(created_at)}|{path}|{take}|{operation}"
-    return f"hf-{run_id}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    return key_from(f"{run_id}|{moment(created_at)}|{path}|{take}", operation)
+
+
+def key_from(seed: str, operation: str) -> str:
+    """The same from `{run}|{its moment}|{path}|{take}`, as where a call of another run is made again."""
+    run_id, digest = seed.partition("|")[0], hashlib.sha256(f"{seed}|{operation}".encode()).hexdigest()
+    return f"hf-{run_id}-{digest[:24]}"
 
 
 @lru_cache(maxsize=2048)
-def _moment(at: datetime) -> str:
+def moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()

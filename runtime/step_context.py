@@ -15,7 +15,7 @@ from .expressions import ExpressionError, compile
 from .journal import Row, StaleClaim
 from .lanes import Group, Scope
 from .memory import FILE, VALUES, PastAttempt, Place
-from .paths import key_of
+from .paths import key_from, key_of
 from .plan import Node
 from .states import AttemptOutcome
 from .steps.base import Attempt, Connection, Done, OverBudget, Part, Person, StepError
@@ -225,7 +225,9 @@ class StepContext:
         return self.limit.standing_still() if self.limit else nullcontext()
 
     def idempotency_key(self, operation: str) -> str:
-        """The same in every attempt of a take."""
+        """The same in every attempt of a take; and as it was where that goes on with a call of another run."""
+        if self.place.seed:
+            return key_from(self.place.seed, operation)
         return key_of(self.run_id, self._execution.run.created_at, self.path, self.take, operation)
 
     def settled_as_answered(self) -> Row:

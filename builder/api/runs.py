@@ -145,12 +145,15 @@ def cancel_run(request: HttpRequest, run_id: int, data: CancelIn) -> dict[str, A
 
 
 @router.post(
-    "/runs/{int:run_id}/requeue", response=ChangedOut, summary="Requeue a failed run", **guarded("requeue_run")
+    "/runs/{int:run_id}/requeue", response={200: ChangedOut, 409: ErrorOut}, summary="Requeue a failed run", **guarded("requeue_run")
 )
 def requeue_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """It goes on at what failed. Finished steps do not run again."""
+    """It goes on at what failed. Finished steps do not run again. 409: another run goes on with its results."""
     run = get_run(request.user, run_id, request.role)
-    return _changed(run, acts.requeue(run.pk, user=request.user))
+    try:
+        return _changed(run, acts.requeue(run.pk, user=request.user))
+    except acts.NotPossible as wrong:
+        raise Refused(409, str(wrong)) from None
 
 
 @router.post(

@@ -62,7 +62,7 @@ def requeue_failures(request: HttpRequest) -> HttpResponse:
         key = f"{request.user.pk}:{secrets.token_hex(16)}"
         job = jobs.ask("requeue", sorted(runs), user=request.user, key=key, about=f"Failed alike: {group.message}")
         return redirect("job", job.pk)
-    done = sum(acts.requeue(run, user=request.user) for run in runs)
+    done = sum(acts.changes(acts.requeue, run, request.user) for run in runs)
     if done:
         messages.success(request, f"Requeued {done:,} run{'' if done == 1 else 's'}.")
     else:

@@ -92,6 +92,8 @@ class Attempt(models.Model):
     n = models.IntegerField()
     operation = models.TextField(default="call")
     token = models.BigIntegerField()
+    seed = models.TextField(null=True)
+    """Of a call that another run had made, and this one makes again: what its keys are made from (`paths.key_from`)."""
     request = JsonInOrder(null=True)
     response = JsonInOrder(null=True)
     outcome = models.CharField(max_length=8, null=True)

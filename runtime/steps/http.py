@@ -185,7 +185,7 @@ class Http(StepType):
         if connection:
             calls.check_place(connection, url)
         files = {key: await ctx.file(key) for key in files_of(config)}
-        headers, body = content(config, files, f"holdfast-{ctx.run_id}-{ctx.idempotency_key('call')[-24:]}")
+        headers, body = content(config, files, ctx.idempotency_key("call").replace("hf", "holdfast", 1))
         if config["method"] in CHANGING and config["idempotency_header"]:
             headers.setdefault(config["idempotency_header"], ctx.idempotency_key("call"))
         call = net.Call(config["method"], url, headers, {}, body, keeps_head=config["method"] in CHANGING)

@@ -201,6 +201,9 @@ def test_the_api_starts_a_run_again_and_keeps_results():
     assert {step["path"]: step["kept_from"] for step in steps} == {"qualify": run.pk, "tell": run.pk}
     again = program("POST", url, {"keep": True, "version": "live"})
     assert again.status_code == 409 and "was started after this one" in again.json()["error"]["message"]
+    requeued = program("POST", f"/runs/{run.pk}/requeue", {})
+    assert requeued.status_code == 409 and f"Run {new:,} was begun with the results of this one" in requeued.json()["error"]["message"]
+    assert acts.cancel(new) and program("POST", f"/runs/{run.pk}/requeue", {}).json() == {"changed": True, "state": "open"}
     assert program("POST", url, {"version": "v8"}).status_code == 422
     assert Program("viewer")("POST", url, {}).status_code == 403
     assert program("POST", url, {}).status_code == 201, "from the top"

@@ -146,7 +146,7 @@ def told_of_runs(request: HttpRequest) -> HttpResponse:
 def at_once(request: HttpRequest, name: str, found: list[int], over: int) -> HttpResponse:
     """Do it, and say to how many, and of how many. `over` were left out before."""
     act, word = (acts.requeue, "Requeued") if name == "requeue" else (acts.cancel, "Cancelled")
-    done = sum(bool(act(pk, user=request.user)) for pk in found)
+    done = sum(acts.changes(act, pk, request.user) for pk in found)
     level = messages.SUCCESS if done else messages.WARNING
     if done == len(found):
         text = f"{word} {done:,} run{'' if done == 1 else 's'}."
