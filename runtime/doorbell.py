@@ -29,7 +29,7 @@ def ring_after_commit(run_id: int | None = None) -> None:
     """Ring once this transaction is durable; at once when there is none. A bell that fails is logged and no more: the
     caller's work is committed, and an error would have it believe otherwise."""
     if connection.in_atomic_block:
-        transaction.on_commit(lambda: _ring(run_id), robust=True)
+        transaction.on_commit(lambda: _ring(run_id))
     else:
         _ring(run_id)
 

@@ -116,7 +116,7 @@ def turn(job_id: int, token: int) -> bool:
         if row is None:
             return False
         runs, done, total = row
-        changed = _export(job, done, runs) if job.action == "export" else sum(_act(job, run) for run in runs)
+        changed = _export(job, done, runs) if job.action == "export" else sum(_act(job, run) for run in sorted(runs))  # as the journal locks them
         cursor.execute(DONE, {"done": done + len(runs), "changed": changed, "job": job_id})
     return bool(runs) and done + len(runs) < total
 

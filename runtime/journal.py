@@ -160,15 +160,17 @@ class Journal:
     async def _write_halves(self, entries: list[Entry], error: psycopg.Error | UnicodeEncodeError) -> None:
         """By claims; those of one claim in their order, so that what it handed over before the culprit is written."""
         claims = list(dict.fromkeys(entry.claim for entry in entries))
-        if len(claims) == 1:
+        if len(claims) > 1:
+            first = set(claims[: len(claims) // 2])
+            await self._write([entry for entry in entries if entry.claim in first])
+            await self._write([entry for entry in entries if entry.claim not in first])
+        elif len(entries) > 1:
+            await self._write(entries[: len(entries) // 2])
+            await self._write(entries[len(entries) // 2 :])
+        else:
             claims[0].refused = str(isinstance(error, psycopg.Error) and error.diag.message_primary or error)
             await self._settle_unfenced(entries)
-            for entry in entries:
-                _tell(entry, Refused(claims[0].refused))
-            return
-        first = set(claims[: len(claims) // 2])
-        await self._write([entry for entry in entries if entry.claim in first])
-        await self._write([entry for entry in entries if entry.claim not in first])
+            _tell(entries[0], Refused(claims[0].refused))
 
     async def _without_stale(self, entries: list[Entry]) -> list[Entry]:
         """Tell the owners of lost claims, record how their calls ended, and return the entries that still hold."""
@@ -245,13 +247,17 @@ class Journal:
 
     async def _query(self, sql: str, parameters: Iterable[Any]) -> list[tuple]:
         """A statement of its own that may safely be sent twice."""
+        pause = 0.0
         while True:
             connection = await self._connected()
             try:
                 cursor = await connection.execute(sql, list(parameters))
                 return await cursor.fetchall() if cursor.description else []
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                log.warning("journal: %s; the statement is sent again", error)
                 await self._drop()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause + 0.05, 1.0)
 
     async def _connected(self) -> psycopg.AsyncConnection:
         """The journal's connection; a new one first learns what its predecessor committed and shuts it out."""

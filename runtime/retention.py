@@ -23,9 +23,14 @@ BATCH_ROWS = 5_000
 
 ONE_AT_A_TIME = 4_846_150_001  # the number of an advisory lock, held until the end of a transaction
 
+# The run that started it goes on, or waits for it again after a requeue.
+NEEDED = """
+select from run p where p.id = run.parent_id and (p.ended_at is null or p.state = 'failed' and exists (
+    select from wait w where w.run_id = p.id and w.kind = 'child' and w.state = 'suspended' and w.data ->> 'run' = run.id::text))
+"""
 # Finished longer ago than their flow keeps runs, the oldest of each flow first; not while a mail of theirs is still to go,
-# something is to follow their end, or the run that started them goes on.
-OLD = """
+# something is to follow their end, or the run that started them needs them.
+OLD = f"""
 select old.id from workflow w
 cross join lateral (select coalesce(w.retention_days, %(usual)s) as days) kept
 cross join lateral (
@@ -33,7 +38,7 @@ cross join lateral (
     where run.workflow_id = w.id and run.ended_at < (select holdfast_now()) - make_interval(days => kept.days)
       and not exists (select from outbox o where o.run_id = run.id and o.state in ('queued', 'sending'))
       and not exists (select from run_end e where e.run_id = run.id)
-      and not exists (select from run p where p.id = run.parent_id and p.ended_at is null)
+      and not exists ({NEEDED})
     order by run.ended_at limit %(limit)s
 ) old
 where kept.days > 0 limit %(limit)s
@@ -47,13 +52,13 @@ select old.run_id,
 from unnest(%(runs)s::bigint[]) as old(run_id)
 """
 # Those that are as old as that still, locked against a requeue, a signal and a rerun.
-LOCK = """
+LOCK = f"""
 select run.id from run join workflow w on w.id = run.workflow_id
 where run.id = any(%(runs)s) and coalesce(w.retention_days, %(usual)s) > 0
   and run.ended_at < (select holdfast_now()) - make_interval(days => coalesce(w.retention_days, %(usual)s))
   and not exists (select from dispatch d where d.run_id = run.id)
   and not exists (select from run_end e where e.run_id = run.id)
-  and not exists (select from run p where p.id = run.parent_id and p.ended_at is null)
+  and not exists ({NEEDED})
 order by run.id for update of run skip locked
 """
 # Their mails, locked against being sent again.
@@ -88,6 +93,11 @@ delete from named_signal where id in (
     select id from named_signal where id in (select id from named_signal order by id limit %(most)s)
       and received_at < (select holdfast_now()) - make_interval(days => %(days)s)
     for update skip locked)
+"""
+# Mails that no run has caused, of alerts and of accounts: kept as long as runs usually are.
+FORGET_MAILS = """
+delete from outbox where run_id is null and state in ('sent', 'failed')
+  and created_at < (select holdfast_now()) - make_interval(days => %(usual)s)
 """
 LEFT = f"select count(*) from ({OLD}) old"
 
@@ -129,6 +139,13 @@ async def forget_signals(connection: psycopg.AsyncConnection) -> int:
         forgotten += cursor.rowcount
         if cursor.rowcount < BATCH_ROWS:
             return forgotten
+
+
+async def forget_mails(connection: psycopg.AsyncConnection) -> int:
+    """Forget mails that belong to no run and are older than runs are kept. Returns how many."""
+    if not (usual := settings.HOLDFAST_RETENTION_DAYS):
+        return 0
+    return (await connection.execute(FORGET_MAILS, {"usual": usual})).rowcount
 
 
 async def left(connection: psycopg.AsyncConnection) -> int:

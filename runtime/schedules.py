@@ -108,7 +108,9 @@ async def _fire_alone(connection: psycopg.AsyncConnection, due: Due) -> int:
     try:
         async with connection.transaction():
             return await _fire(connection, due)
-    except (psycopg.DataError, psycopg.IntegrityError):
+    except (psycopg.OperationalError, psycopg.InterfaceError):
+        raise
+    except Exception:
         log.exception(
             "The schedule %s of workflow %s could not start a run; it will be tried again.", due.key, due.workflow_id
         )

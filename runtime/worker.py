@@ -37,7 +37,7 @@ from .journal import Journal, StaleClaim
 from .leases import LeaseKeeper
 from .net.pools import close as close_pools
 from .outbox import send_due
-from .retention import delete_batch, forget_signals
+from .retention import delete_batch, forget_mails, forget_signals
 from .schedules import fire_due
 from .shape import FORMAT
 from .steps import step_types
@@ -322,10 +322,11 @@ class Worker:
 
     async def _retire(self) -> None:
         """Delete runs that ended long ago: a batch a second while there are any, else a look now and then, also for signals
-        that were kept long enough."""
+        and mails that were kept long enough."""
         while True:
             async with await connect("holdfast retention") as connection:
                 await forget_signals(connection)
+                await forget_mails(connection)
                 while not self.stopping() and (await delete_batch(connection)).deleted:
                     await asyncio.sleep(1)
             await asyncio.sleep(RETENTION_SECONDS)

@@ -11,9 +11,10 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from runtime import acts, retention, signals
+from runtime import acts, retention, signals, waits
 from runtime.database import connect
 from runtime.models import AuditEntry, NamedSignal, OutboxMessage, Run
+from runtime.outbox import add_mail
 from tests.runtime.engine import eventually
 
 TABLES = ("step_result", "attempt", "log_line", "wait", "signal", "approval", "outbox", "frame", "frame_chunk", "frame_value")
@@ -163,6 +164,25 @@ def test_what_a_run_that_goes_on_started_stays_and_what_is_still_to_follow_an_en
     assert delete_all() == 2 and Run.objects.filter(pk=parent).exists()
 
 
+def test_what_a_failed_run_waits_for_stays_for_its_requeue(engine):
+    child = engine.publish([{"id": "ask", "type": "callback"}])
+    keep(child, 1)
+    run = engine.start(engine.publish([{"id": "sub", "type": "workflow", "config": {"flow": child.workflow.name}}]))
+    worker = engine.worker()
+    engine.wait(run, "sub")
+    below = Run.objects.get(parent_id=run).pk
+    assert acts.force_fail(run) and waits.signal(below, "ask", 1, "1")
+    engine.ends(below)
+    worker.kill()
+    engine.sql("update run set ended_at = ended_at - interval '3 days' where ended_at is not null")
+    assert delete_all() == 0
+    assert acts.requeue(run)
+    engine.worker()
+    engine.ends(run)
+    engine.sql("update run set ended_at = ended_at - interval '3 days' where ended_at is not null")
+    assert eventually(delete_all) == 1 and not Run.objects.filter(pk=below).exists()
+
+
 def test_a_signal_that_a_run_took_by_its_name_goes_with_it_and_one_that_nobody_took_stays(engine):
     version = engine.publish([{"id": "paid", "type": "callback", "config": {"signal": "paid", "key": "17"}}])
     keep(version, 1)
@@ -176,6 +196,24 @@ def test_a_signal_that_a_run_took_by_its_name_goes_with_it_and_one_that_nobody_t
     engine.sql("update run set ended_at = ended_at - interval '3 days'")
     assert delete_all() == 1
     assert list(NamedSignal.objects.values_list("wait_id", flat=True)) == [None]
+
+
+def test_mails_that_no_run_has_caused_are_kept_as_long_as_runs_usually_are(engine, clock, settings):
+    for state in ("sent", "failed", "queued"):
+        add_mail("ops@example.com", "Hello", "Hello", f"alert-{state}")
+        OutboxMessage.objects.filter(message_id__startswith=f"<alert-{state}").update(state="sending")
+        OutboxMessage.objects.filter(message_id__startswith=f"<alert-{state}").update(state=state)
+
+    async def forgotten() -> int:
+        async with await connect() as own:
+            return await retention.forget_mails(own)
+
+    told = []
+    for days, kept in ((31, 0), (0, 40), (0, 30)):
+        clock.advance(days=days)
+        settings.HOLDFAST_RETENTION_DAYS = kept
+        told.append(asyncio.run(forgotten()))
+    assert told == [0, 0, 2] and OutboxMessage.objects.get().state == "queued"
 
 
 def test_a_history_outlives_its_flows_deletion(engine, clock):

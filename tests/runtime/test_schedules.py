@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 
+from runtime import schedules
 from runtime.models import Dispatch, Run, Team, Trigger, Version, Workflow
 from runtime.publish import publish
 from runtime.schedules import fire_due, latest_missed, occurrence
+from runtime.triggers import trigger_kinds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -141,6 +144,18 @@ def test_one_schedule_that_cannot_be_read_does_not_keep_the_others(database_url,
     assert fire(database_url) == [1]
     assert Run.objects.get().workflow == sound
     assert due_time(broken) is None
+
+
+def test_a_fault_of_one_kind_does_not_keep_the_others(database_url, clock, monkeypatch):
+    """Whoever adds a kind may have made a mistake. It is tried again, for it may be put right."""
+    scheduled(triggers=2)
+    usual = trigger_kinds()
+    Trigger.objects.filter(key="clock0").update(type="broken")
+    monkeypatch.setattr(schedules, "trigger_kinds", lambda: usual | {"broken": SimpleNamespace(next_after=lambda config, moment: moment.nothing)})  # fmt: skip
+    clock.advance(hours=1)
+    assert fire(database_url) == [1] and Run.objects.get().trigger_key == "clock1"
+    monkeypatch.setattr(schedules, "trigger_kinds", lambda: usual | {"broken": usual["schedule"]})
+    assert fire(database_url) == [1]
 
 
 def test_publishing_does_not_wait_for_firing_nor_the_other_way(database_url, clock):
