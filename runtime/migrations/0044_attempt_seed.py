@@ -4,5 +4,5 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runtime", "0042_leapt_clock")]
+    dependencies = [("runtime", "0043_leapt_clock")]
     operations = [migrations.AddField(model_name="attempt", name="seed", field=models.TextField(null=True))]

@@ -8,5 +8,5 @@ SQL = Path(__file__).parent.parent / "sql"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runtime", "0041_restored_data")]
+    dependencies = [("runtime", "0042_test_signals")]
     operations = [migrations.RunSQL((SQL / name).read_text(), migrations.RunSQL.noop) for name in ("slots.sql", "starts.sql")]
