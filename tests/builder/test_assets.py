@@ -74,6 +74,19 @@ def test_stylesheets_load_nothing_from_elsewhere_and_all_of_them_are_used():
             assert f'url("{path.relative_to(ROOT / "static/css").as_posix()}")' in entry, f"{path.name} is not imported"
 
 
+def test_a_class_that_a_template_names_has_a_style_or_is_found_by_a_script():
+    """Or somebody thinks that it looks like something. Django's own admin has its own style sheet."""
+    known = set(re.findall(r"\.([a-zA-Z][\w-]*)", "".join(path.read_text() for path in (*STYLES, *MODULES))))
+    known |= set(re.findall(r"[\w-]+", "".join(path.read_text() for path in MODULES)))
+    unknown = {}
+    for path in TEMPLATES:
+        if "admin" not in path.parts:
+            plain = re.sub(r"{%.*?%}|{{.*?}}", " ", path.read_text(), flags=re.S)
+            named = {name for told in re.findall(r'class="([^"]*)"', plain) for name in told.split()}
+            unknown |= {name: path.name for name in named - known if re.fullmatch(r"[a-zA-Z][\w-]*\w", name)}
+    assert unknown == {}
+
+
 def test_the_style_sheet_is_collected_as_one_file(settings, tmp_path):
     collected = {"BACKEND": "builder.stylesheet.OneStyleSheet"}
     settings.STATIC_ROOT, settings.STORAGES = tmp_path, {**settings.STORAGES, "staticfiles": collected}
