@@ -12,8 +12,9 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
 from builder.bodies import BodyRefused, parse_body, read_body
-from builder.replies import error, missed, try_later
+from builder.replies import error, missed, too_many, try_later
 from runtime.definition import find
+from runtime.limits import admitted
 from runtime.models import Run
 from runtime.paths import step_of
 from runtime.steps.callback import unfit
@@ -23,6 +24,8 @@ from runtime.waits import TooManySignals, signal
 log = logging.getLogger(__name__)
 
 LONGEST_KEY = 255
+CHECKS_PER_MINUTE = 20
+"""Of one address, where the flow says what has to be sent: to hold a large value against a schema may take seconds."""
 
 
 @csrf_exempt
@@ -38,7 +41,10 @@ def callback(request: HttpRequest, run_id: int, signature: str, path: str) -> Ht
     try:
         body = read_body(request)
         payload = parse_body(body, request.headers.get("Content-Type", "")) if body.strip() else None
-        if wrong := unfit(payload, _schema(run_id, path)):
+        schema = _schema(run_id, path)
+        if schema and (wait := admitted(f"callback:{run_id}:{path}", CHECKS_PER_MINUTE)):
+            return too_many(f"This address takes {CHECKS_PER_MINUTE} calls a minute, since each is checked. Send it again.", wait)
+        if wrong := unfit(payload, schema):
             return error(422, f"This does not fit what the flow waits for: {wrong}")
         kept = signal(run_id, path, payload, _dedupe(request, body))
     except BodyRefused as refused:

@@ -184,8 +184,10 @@ def test_what_does_not_fit_is_refused_to_its_sender_and_the_run_waits_on(engine)
     run = engine.start(flow(engine, schema=SCHEMA))
     engine.parked(run)
     address = callback_url(run, "paid").partition("8000")[2]
-    refused = Client().post(address, '{"amount": "much"}', content_type="application/json")
-    assert refused.status_code == 422 and "payload.amount" in refused.json()["error"]["message"]
+    refused = [Client().post(address, '{"amount": "much"}', content_type="application/json") for _ in range(22)]
+    assert refused[0].status_code == 422 and "payload.amount" in refused[0].json()["error"]["message"]
+    assert refused[-1].status_code == 429 and int(refused[-1]["Retry-After"]) > 0, "to be checked costs more than to be sent"
+    engine.sql("delete from rate_limit")
     assert engine.state(run) == "open"
     assert Client().post(address, '{"amount": 3}', content_type="application/json").status_code == 202
     engine.ends(run)
