@@ -245,3 +245,17 @@ def test_builders_see_administrators_change_viewers_neither(client, crm):
     assert client.get(page).status_code == 403
     client.force_login(factories.user("admin", of=factories.team("Finance")))
     assert client.get(page).status_code == 404
+
+
+def test_who_only_looks_at_a_flow_learns_of_no_connections_but_those_that_it_names(client, crm):
+    credentials.seal(Credential(team=factories.team(), name="Payroll box", kind="header", hosts=["pay.example"], config={"header": "X"}), {"value": SECRET})
+    call = {"id": "call", "type": "http", "config": {"url": "https://crm.example/", "connection": "CRM"}}
+    signed = {"id": "lead", "type": "webhook", "config": {"signature": {"kind": "header", "connection": "CRM"}}}
+    flow = factories.version({"format": 1, "name": "Uses it", "triggers": [signed], "steps": [call]}).workflow
+    for role, sees in (("builder", True), ("viewer", False)):
+        client.force_login(factories.user(role))
+        for where in ({"step": "call"}, {"step": "call", "tab": "safety"}, {"step": "lead"}):
+            page = client.get(reverse("flow_panel", args=[flow.pk]), where).content.decode()
+            assert ("Payroll box" in page) == sees and ">CRM</option>" in page, (role, where)
+        field = client.get(reverse("flow_field", args=[flow.pk]), {"owner": "call", "field": "config.connection"}).content.decode()
+        assert ("Payroll box" in field) == sees and "CRM" in field
