@@ -194,6 +194,8 @@ async def _run(kind: Any, context: DryContext) -> Shown:
         return Shown("failure", wrong.message, field=wrong.field)
     except TimeoutError:
         return Shown("failure", f"It took longer than {SECONDS} seconds.")
+    except Exception as bug:  # as in a run, where its author's fault fails the step and nothing else
+        return Shown("failure", f"The step broke: {type(bug).__name__}: {bug}")
 
 
 def _told(outcome: Outcome) -> Shown:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from builder.dryrun import dry_run
 from builder.palette import sections
 from builder.templatetags.icons import icon, step_icon
 from runtime import publish, schedules
@@ -65,6 +66,24 @@ def installed(tmp_path, monkeypatch):
     yield install
     monkeypatch.undo()
     forget()
+
+
+BROKEN = '''
+"""Broken: what its author did not expect."""
+
+from runtime.steps.base import Config, StepType
+
+
+class Broken(StepType):
+    type, label, icon, category, summary = "broken", "Broken", "bug", "Actions", "Break"
+    Config = Config
+
+    async def run(self, ctx):
+        return {}["answer"]
+
+
+STEP = Broken()
+'''
 
 
 @pytest.fixture
@@ -126,3 +145,10 @@ def test_a_worker_without_the_package_leaves_its_trigger_to_the_others(installed
     assert fire(database_url) == [0] and Trigger.objects.get().next_at < clock.now()
     monkeypatch.setattr(schedules, "trigger_kinds", lambda: known)
     assert fire(database_url) == [1]
+
+
+@pytest.mark.django_db
+def test_a_step_that_breaks_while_it_is_tried_breaks_no_page(installed):
+    installed("acme_broken", BROKEN, "holdfast.steps", "STEP")
+    shown = dry_run({"steps": [{"id": "one", "type": "broken", "config": {}}]}, "one", {}, team_id=0)
+    assert (shown.kind, shown.text) == ("failure", "The step broke: KeyError: 'answer'")
