@@ -31,9 +31,9 @@ MOST_AT_ONCE = 64_000_000
 """Characters of large values in one batch, or one entry: Postgres hangs up on a message of more than a gigabyte."""
 OUTCOME = 6
 """So many columns lead the row that settles a call: its key and its outcome."""
-SENT_AGAIN = ("08", "25006", "40", "53", "57", "58")
+SENT_AGAIN = ("08", "25006", "40", "53", "55P03", "57", "58")
 """What SQLSTATEs begin with after which the same batch may succeed: connection, read-only (a standby that is not promoted
-yet), rollback, resources, operator intervention, system error."""
+yet), rollback, resources, a lock that was not got in time (a setting of the role), operator intervention, system error."""
 
 Row = tuple[str, tuple[Any, ...]]
 

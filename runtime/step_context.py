@@ -24,11 +24,12 @@ from .timelimits import StandingStill, TimeLimit
 from .tokens import without_signatures
 
 MORE_CALLS_SLACK = 5.0
-# What this run has cost, and all runs of its flow that began today.
+# What this run has cost, and all runs of its flow that began today: found by their numbers, for of the days before nothing is read.
 SPENT = """
 select coalesce((select sum(cost) from attempt where run_id = %(run)s), 0),
-       coalesce((select sum(cost) from run where workflow_id = %(workflow)s and cost is not null
-                 and created_at >= date_trunc('day', holdfast_now(), 'UTC')), 0)
+       coalesce((select sum(cost) from run where workflow_id = %(workflow)s and cost is not null and created_at >= day.began and id > coalesce(
+           (select id from run where workflow_id = %(workflow)s and created_at < day.began order by id desc limit 1), 0)), 0)
+from (select date_trunc('day', holdfast_now(), 'UTC') as began) day
 """
 DEEPEST_CHAIN = 10
 # The flow that a step names, and how deep its run lies.

@@ -134,9 +134,10 @@ def fire(wait_id: int, *, user: Any = None) -> bool:
 
 @transaction.atomic
 def extend(wait_id: int, due_at: datetime, *, user: Any = None) -> bool:
-    """Move the time at which a wait ends, to later or earlier. False: it is open no more, or has none."""
+    """Move the time at which a wait ends, to later or earlier. False: it is open no more, has none, or may not end earlier (`fire`)."""
     wait = _open(wait_id, TIMED)
-    if wait is None:
+    earlier = wait is not None and (wait.due_at is None or due_at < wait.due_at)
+    if wait is None or earlier and (wait.data.get("check") or _asks_own(wait, user)):
         return False
     wait.due_at = due_at
     wait.save(update_fields=["due_at"])

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from runtime import acts
+from runtime import acts, waits
 from runtime.models import Attempt, Wait
 from tests.runtime.engine import eventually
 
@@ -130,6 +130,7 @@ def test_a_check_takes_what_the_other_system_says(engine, clock, crm):
     asked = [engine.wait(run, "deal", "retry") for run in (happened, not_yet, unclear)]
     began = Attempt.objects.get(run_id=happened).started_at
     assert (asked[0].due_at - began).total_seconds() >= 80, "the check came before time-out and lease were over"
+    assert not waits.fire(asked[0].pk) and not waits.extend(asked[0].pk, began), "nor does it by hand"
     clock.advance(seconds=81)
     engine.ends(happened), engine.ends(not_yet)
     assert engine.output(happened, "deal") == {"id": "found"}

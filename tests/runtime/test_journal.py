@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 
@@ -205,6 +206,34 @@ def test_a_session_that_was_shut_out_is_replaced_and_its_batch_is_written_once(e
 
     journaling(work)
     assert written() == [claims[0].run_id] * 2
+
+
+def test_a_lock_that_is_not_got_in_time_is_waited_for_again(engine, claims, database_url):
+    """Where the role has a `lock_timeout`: the run is in somebody's hands for a moment, and must not fail for that."""
+    tried: list[int] = []
+
+    async def impatient() -> psycopg.AsyncConnection:
+        own = await connect("holdfast journal")
+        await own.execute("set lock_timeout = '20ms'")
+        tried.append(own.info.backend_pid)
+        return own
+
+    async def work() -> list[tuple]:
+        journal = Journal(impatient, WORKER)
+        writing = asyncio.create_task(journal.run())
+        try:
+            with psycopg.connect(database_url) as holder:
+                holder.execute("select from dispatch where run_id = %s for update", [claims[0].run_id])
+                commit = asyncio.create_task(journal.commit(claims[0], [line(claims[0])]))
+                while len(tried) < 3 and not commit.done():
+                    await asyncio.sleep(0.01)
+            return await commit
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+
+    asyncio.run(work())
+    assert written() == [claims[0].run_id]
 
 
 def test_rows_that_ride_along_are_written_when_the_journal_ends(engine, claims):

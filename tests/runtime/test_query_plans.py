@@ -8,6 +8,9 @@ import pytest
 from django.db import connection
 
 from runtime.claims import SUSPECTS
+from runtime.models import Team, Workflow
+from runtime.publish import publish
+from runtime.step_context import SPENT
 
 NEXT_DUE_OF_A_RUN = "select min(w.due_at) from wait w where w.run_id = 1 and w.state = 'open'"
 
@@ -42,3 +45,20 @@ def test_a_look_for_suspects_does_not_read_the_backlog():
             select i, 1, 'ready', now() - interval '1 hour', 0, 0, (i = 19999)::int, false, 0 from generate_series(1, 20000) i""")
         cursor.execute("analyze dispatch")
     assert pages_read(SUSPECTS.replace("least(lost, %s)", "least(lost, 5)").replace("%s", "'{}'")) < 20
+
+
+@pytest.mark.django_db
+def test_what_a_day_has_cost_is_read_from_the_runs_of_that_day():
+    workflow = Workflow.objects.create(team=Team.objects.create(name="Sales"), name="Leads")
+    version = publish(workflow, {"format": 1, "name": "Leads", "steps": []})
+    with connection.cursor() as cursor:
+        for days, number in ((2, 20_000), (0, 20)):
+            cursor.execute("""
+                insert into run (workflow_id, version_id, trigger_key, input_hash, input, state, title, test, created_at, ended_at, cost, depth)
+                select %s, %s, 'api', '', '{}', 'succeeded', '', false, now() - make_interval(days => %s), now(), 0.5, 0
+                from generate_series(1, %s)""", [workflow.pk, version.pk, days, number])
+        cursor.execute("analyze run")
+        asked = SPENT % {"run": 1, "workflow": workflow.pk}
+        cursor.execute(asked)
+        assert cursor.fetchone() == (0, 10)
+    assert pages_read(asked) < 100

@@ -13,7 +13,7 @@ from django.db import connection
 
 from runtime import acts, retention, signals, waits
 from runtime.database import connect
-from runtime.models import AuditEntry, NamedSignal, OutboxMessage, Run
+from runtime.models import AuditEntry, NamedSignal, OutboxMessage, Run, RunEnd
 from runtime.outbox import add_mail
 from tests.runtime.engine import eventually
 
@@ -173,6 +173,7 @@ def test_what_a_failed_run_waits_for_stays_for_its_requeue(engine):
     below = Run.objects.get(parent_id=run).pk
     assert acts.force_fail(run) and waits.signal(below, "ask", 1, "1")
     engine.ends(below)
+    eventually(lambda: not RunEnd.objects.exists())
     worker.kill()
     engine.sql("update run set ended_at = ended_at - interval '3 days' where ended_at is not null")
     assert delete_all() == 0
