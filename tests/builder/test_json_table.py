@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from django.template.loader import render_to_string
+from hypothesis import given
+from hypothesis import strategies as st
 
+from builder.dataflow.paths import written
 from builder.templatetags.json_table import MOST_COLUMNS, MOST_GRIDS, MOST_PAIRS, MOST_ROWS, json_table
+from runtime.expressions import compile_value
 
 LEAD = {
     "company": "Halden Robotics",
@@ -66,3 +71,19 @@ def test_a_table_shows_everything_as_text_and_nothing_disguised():
     html = rendered({"<b>": "</td><script>alert(1)</script>", "name": "invoice\u202egpj.exe\x1b"}, "trigger")
     assert "<script>" not in html and "<b>" not in html
     assert "invoice\\u202egpj.exe\\u001b" in html and "\u202e" not in html
+
+
+@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20), min_size=1, max_size=4))
+def test_a_key_is_only_a_key_whatever_who_sent_it_has_put_into_it(keys):
+    """A quote, a brace or a line break in the name of a value that a webhook was sent makes no other expression of what is inserted."""
+    value = 7
+    for key in reversed(keys):
+        value = {key: value, "x": "another"} if key != "x" else {key: value}
+    assert compile_value(f"{{{{ {written(['trigger', *keys])} }}}}").render({"trigger": value}) == 7
+
+
+@pytest.mark.parametrize("key", ['a"] + trigger["x', "a\\", "a\nb", "}} {{ 1 }}", "Straße", "a b", "in", ""])
+def test_such_keys_are_read_where_a_table_offers_them(key):
+    pairs = json_table({"in": {key: 7, "x": "another"}}, "steps.call.output").pairs
+    read = compile_value(pairs[0].reference).render({"steps": {"call": {"output": {"in": {key: 7, "x": "another"}}}}})
+    assert read == 7
