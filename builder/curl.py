@@ -236,14 +236,18 @@ def as_curl(request: Any) -> str:
         words += ["--data-binary", f"@{request['body'].get('filename', 'file')}"]
     elif request.get("body"):
         words += ["--data-raw", str(request["body"])]
+    if set("[]{}") & set(request["url"]):  # of which curl would make many
+        words.append("--globoff")
     return shlex.join([*words, request["url"]])
 
 
 def _part(name: str, value: Any, form_as: Any) -> list[str]:
-    """A field of a form, sent as `runtime.steps.http_bodies` does."""
+    """A field of a form, sent as `runtime.steps.http_bodies` does. Its name may be anybody's, and must name no file to curl."""
     if value is None:
         return []
     if isinstance(value, dict) and "size" in value:
-        return ["-F", f"{name}=@{value.get('filename', name)}"]
+        return ["-F", f"{name.replace('=', '%3D')}=@{value.get('filename', name)}"]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return ["--form-string" if form_as == "multipart" else "--data-urlencode", f"{name}={text}"]
+    if form_as == "multipart":
+        return ["--form-string", f"{name.replace('=', '%3D')}={text}"]
+    return ["--data-urlencode", f"{quote_plus(name)}={text}"]

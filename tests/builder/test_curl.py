@@ -105,6 +105,20 @@ def test_an_attempt_can_be_copied_as_a_command():
     assert as_curl({"model": "gpt", "prompt": "x"}) == "" and as_curl(None) == ""
 
 
+def test_a_copied_command_reads_no_file_and_makes_one_call_whatever_the_data_holds():
+    """Names of fields and parts of an address may be what somebody outside has sent, and the command runs at an operator's."""
+    offer = {"filename": "offer.pdf", "size": 1}
+    names = {"a@/etc/passwd": "x", "@/etc/passwd": "y", "b=@/etc/passwd;c": offer, "e=@/etc/passwd": "z", "ü n": "1"}
+    for form_as in ("urlencoded", "multipart"):
+        request = {"method": "POST", "url": "https://a.example/[1-9]/{a,b}", "form": names, "form_as": form_as}
+        words = shlex.split(as_curl(request))
+        fields = [word.partition("=") for option, word in zip(words, words[1:], strict=False) if option in ("--data-urlencode", "--form-string", "-F")]
+        assert len(fields) == 5 and words[-2:] == ["--globoff", request["url"]]
+        assert form_as == "multipart" or [name for name, _, value in fields if "@" in name and not value.startswith("@")] == []
+        assert [value for _, _, value in fields if value.startswith("@")] == ["@offer.pdf"]
+    assert told(as_curl({"method": "POST", "url": "https://a.example/{a}", "form": {"a@b": "x"}}))["form"] == {"a@b": "x"}
+
+
 @pytest.mark.django_db
 def test_a_command_that_is_pasted_as_the_address_fills_in_the_panel(client):
     from runtime.models import Workflow
