@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runtime import acts, keeping, retries
+from runtime import acts, keeping, reopening, retries
 from runtime.courses import Course, NoSuchStep, course_of
 from runtime.definition import find, walk
 from runtime.models import Run, Version
@@ -93,7 +93,7 @@ def for_retry(run: Run, path: str) -> Told:
     try:
         course = course_of(run.version.definition, path)
         acts.require_retriable(run.pk, path, course)
-        acts.require_no_other(run.pk)
+        reopening.require_no_other(run.pk)
     except (NoSuchStep, acts.NotPossible) as wrong:
         return Told([], [], [], 0, str(wrong))
     return told(run, course, _ended(run))
@@ -101,7 +101,7 @@ def for_retry(run: Run, path: str) -> Told:
 
 def for_requeue(run: Run) -> Told:
     try:
-        acts.require_no_other(run.pk)
+        reopening.require_no_other(run.pk)
     except acts.NotPossible as wrong:
         return Told([], [], [], 0, str(wrong))
     return told(run, None, "" if run.state == "failed" else "Only a failed run can be requeued.")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from django.db import connection, transaction
 
-from . import carrying, keeping, retries, slots, waits
+from . import carrying, keeping, retries, waits
 from .asking import asks_own
 from .audit import record_of_run
 from .clock import business_now
@@ -24,8 +24,8 @@ from .endings import FOLLOWED
 from .faults import kind_of
 from .jsonvalues import BadJson, check_json
 from .models import Act, Frame, LogLine, OutboxMessage, Run, Version, Wait
-from .origins import continued_by
 from .paths import scope_of
+from .reopening import NotPossible, attended, forgive, restore_waits, revive, take_hold
 from .starts import copy_files, start
 from .states import UNFINISHED, DispatchState, OutboxState, RunState, StepState, WaitKind, WaitState
 
@@ -34,31 +34,6 @@ RESENT_EVERY = timedelta(minutes=10)
 END_BY_PERSON = """
 with gone as (delete from dispatch where run_id = %(run)s)
 update run set state = %(state)s, ended_at = holdfast_now(), error = %(error)s::jsonb where id = %(run)s and state = any(%(unfinished)s)
-"""
-REOPEN = """
-update run set state = 'open', ended_at = null, error = null where id = %s and state = 'failed'
-returning version_id, workflow_id, test
-"""
-DISPATCH_AGAIN = """
-insert into dispatch (run_id, version_id, state, due_at, claims, wakes, lost, alone, deaths,
-                      priority, queued, slot_of, slot_key, yields, expires_at)
-values (%(run)s, %(version)s, 'ready', holdfast_now(), 1, 0, 0, false, 0,
-        %(priority)s, %(slot_of)s is not null, %(slot_of)s, %(slot_key)s, %(yields)s,
-        holdfast_now() + make_interval(secs => %(max_age)s))
-"""
-# Whoever holds the run loses it; whoever comes next finds it as it was made.
-TAKE_AWAY = """
-update dispatch set state = 'ready', token = null, worker_id = null, leased_until = null, due_at = holdfast_now(),
-    wakes = wakes + 1, claims = greatest(claims, 1), lost = 0, alone = false
-where run_id = %s
-"""
-# Waits for runs that have ended meanwhile.
-CHILDREN_ENDED = """
-update wait w set state = 'resolved', resolved_at = holdfast_now(),
-    outcome = json_build_object('by', 'child', 'run', c.id, 'state', c.state, 'output', c.output,
-                                'message', coalesce(c.error ->> 'message', ''))
-from run c where w.run_id = %s and w.kind = 'child' and w.state = 'open' and c.id = (w.data ->> 'run')::bigint
-  and c.state in ('succeeded', 'failed', 'cancelled')
 """
 # What a person gives in the place of a step's own result.
 SKIP = """
@@ -72,14 +47,6 @@ KEEP_PARTS = """
 insert into frame_value (run_id, path, take, index, value)
 select run_id, path, take + 1, index - 1000, value from frame_value where run_id = %s and path = %s and take = %s
 """
-FORGIVE = """
-update dispatch set state = 'ready', due_at = holdfast_now(), lost = 0, deaths = 0, alone = false
-where run_id = %s and token is null
-"""
-
-
-class NotPossible(Exception):
-    """The run is not in a state for it; the message says why, and what to do instead."""
 
 
 def changes(act: Callable[..., bool], pk: int, user: Any) -> bool:
@@ -134,13 +101,13 @@ def requeue(run_id: int, *, user=None, key: str = "") -> bool:
     """Let a failed run go on at what failed, as the next take; a quarantined one get another chance. Raises NotPossible."""
     if _done_before(key, "requeue", run_id):
         return False
-    if _forgive(run_id):
+    if forgive(run_id):
         _audit("requeue", run_id, user)
         return True
-    if not _revive(run_id):
+    if not revive(run_id):
         return False
     retries.reopen(run_id, None)
-    _restore_waits(run_id)
+    restore_waits(run_id)
     _note(run_id, f"Requeued{_by(user)}.")
     _audit("requeue", run_id, user)
     return True
@@ -152,7 +119,7 @@ def release(run_id: int, *, user=None) -> bool:
     way. False: nobody holds it."""
     if waits.lock(run_id) != DispatchState.CLAIMED:
         return False
-    _take_hold(run_id)
+    take_hold(run_id)
     _note(run_id, f"Taken from its worker{_by(user)}.")
     _audit("release", run_id, user)
     return True
@@ -165,10 +132,10 @@ def retry(run_id: int, path: str, *, user=None, key: str = "") -> bool:
     if _done_before(key, "retry", run_id):
         return False
     course = _course_of(run_id, path)
-    _take_hold(run_id)
+    take_hold(run_id)
     require_retriable(run_id, path, course)
     retries.reopen(run_id, course)
-    _restore_waits(run_id)
+    restore_waits(run_id)
     _note(run_id, f"Retried from here{_by(user)}.", path)
     _audit("retry", run_id, user, path=path)
     return True
@@ -188,14 +155,14 @@ def skip(run_id: int, path: str, output: Any, *, user=None, key: str = "") -> bo
         check_json(output)
     except BadJson as wrong:
         raise NotPossible(f"The output cannot be stored: {wrong}") from None
-    _take_hold(run_id)
+    take_hold(run_id)
     _require_skippable(run_id, path, course)
     course.roots, course.parallels, course.loops = [path], [], []
     retries.reopen(run_id, course)
     with connection.cursor() as cursor:
         cursor.execute(SKIP, {"run": run_id, "scope": scope_of(path), "path": path, "step": course.step["id"],
                               "output": json.dumps(output, allow_nan=False)})
-    _restore_waits(run_id)
+    restore_waits(run_id)
     _note(run_id, f"Skipped{_by(user)}, with an output given by hand.", path)
     _audit("skip", run_id, user, path=path)
     return True
@@ -233,62 +200,6 @@ def _require_skippable(run_id: int, path: str, course: Course) -> None:
         raise NotPossible("This iteration is not under way, so nothing in it can be skipped.")
 
 
-def _take_hold(run_id: int) -> None:
-    """Take an unfinished run from its owner, or open a failed one again; its dispatch row is locked from here. A call
-    that is under way is not interrupted: its answer would be lost."""
-    state = waits.lock(run_id)
-    if state is None:
-        if not _revive(run_id):
-            raise NotPossible("The run has ended. Start it again with the same input instead.")
-        return
-    if Wait.objects.filter(run_id=run_id, path="", kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
-        raise NotPossible("The run is quarantined. Let it try again first, or cancel it.")
-    if state == DispatchState.CLAIMED and (call := retries.in_flight(run_id)):
-        raise NotPossible(f"A call is under way (“{call[0]}”, attempt {call[1]}). Try again when it has ended.")
-    with connection.cursor() as cursor:
-        cursor.execute(TAKE_AWAY, [run_id])
-    ring_after_commit(run_id)
-
-
-def require_no_other(run_id: int) -> None:
-    """Raise NotPossible for a run with whose results another one goes on: both would call the same."""
-    if other := continued_by(run_id):
-        words = f"Run {other:,} was begun with the results of this one, and goes on in its place."
-        raise NotPossible(f"{words} Act on that one, or cancel it first.")
-
-
-def _revive(run_id: int) -> bool:
-    """Open a failed run again, due now; where its flow has limits, once there is a slot for it. Raises NotPossible."""
-    with connection.cursor() as cursor:
-        cursor.execute(REOPEN, [run_id])
-        row = cursor.fetchone()
-        if row is None:
-            return False
-        require_no_other(run_id)  # asked under the run's lock, which whoever goes on with it takes too
-        version_id, workflow_id, test = row
-        limit = None if test else slots.limit_of(workflow_id)
-        given = Run.objects.values_list("input", flat=True).get(pk=run_id) if limit else {}
-        terms = slots.terms(limit, workflow_id, given)
-        cursor.execute(DISPATCH_AGAIN, {"run": run_id, "version": version_id, **terms.columns()})
-    ring_after_commit()
-    return True
-
-
-def _restore_waits(run_id: int) -> None:
-    """Open again what a failure had suspended, and say whether a person is waited for."""
-    waiting = Wait.objects.filter(run_id=run_id)
-    # The requeue is a person's word on a quarantine too.
-    waiting.filter(state=WaitState.SUSPENDED, path="", kind=WaitKind.PERSON).update(state=WaitState.CANCELLED)
-    waiting.filter(state=WaitState.SUSPENDED).update(state=WaitState.OPEN)
-    if waiting.filter(kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
-        Run.objects.filter(pk=run_id, state=RunState.OPEN).update(state=RunState.ATTENTION)
-    else:
-        _attended(run_id)
-    with connection.cursor() as cursor:
-        cursor.execute(CHILDREN_ENDED, [run_id])
-    waits.hand_over(run_id)
-
-
 def _done_before(key: str, action: str, run_id: int) -> Act | None:
     """The act that this key did before, else None and the key is taken. Of two at once the second finds the first."""
     if not key:
@@ -301,21 +212,6 @@ def _done_before(key: str, action: str, run_id: int) -> Act | None:
         if cursor.rowcount:
             return None
     return Act.objects.get(pk=key[:64])
-
-
-def _forgive(run_id: int) -> bool:
-    """Resolve a run's quarantine, if it is in one."""
-    if waits.lock(run_id) is None:
-        return False
-    quarantine = Wait.objects.filter(run_id=run_id, path="", kind=WaitKind.PERSON, state=WaitState.OPEN).first()
-    if quarantine is None or not waits.resolve_locked(quarantine.pk, {"by": "person", "answer": "again"}):
-        return False
-    with connection.cursor() as cursor:
-        cursor.execute(FORGIVE, [run_id])
-    _attended(run_id)
-    _note(run_id, "Taken out of quarantine.")
-    ring_after_commit()
-    return True
 
 
 @transaction.atomic
@@ -331,7 +227,7 @@ def answer(
         return False
     if choice == "again":
         _keep_parts(wait)
-    _attended(wait.run_id)
+    attended(wait.run_id)
     words = {"happened": "It happened", "again": "Run it again", "fail": "Let it fail"}[choice]
     _note(wait.run_id, f"{words}, said {user or 'somebody'}.", wait.path)
     _audit("resolve", wait.run_id, user, path=wait.path, answer=choice)
@@ -396,12 +292,6 @@ def rerun(
         _note(started.run_id, f"Begun with {detail['kept']:,} results of run {run.pk:,}{_by(user)}.")
     _audit("rerun", run.pk, user, new_run=started.run_id, **detail)
     return started.run_id
-
-
-def _attended(run_id: int) -> None:
-    """Back to open, once nobody is waited for."""
-    if not Wait.objects.filter(run_id=run_id, kind=WaitKind.PERSON, state=WaitState.OPEN).exists():
-        Run.objects.filter(pk=run_id, state=RunState.ATTENTION).update(state=RunState.OPEN)
 
 
 def _keep_parts(wait: Wait) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from builder.metrics import METRICS
-from runtime import acts, admission, alerts, asking, claims, endings, housekeeping, memory, outbox, retention, waits
+from runtime import admission, alerts, asking, claims, endings, housekeeping, memory, outbox, reopening, retention, waits
 from runtime.looks import WHOLE
 from runtime.states import AlertKind
 
@@ -126,7 +126,7 @@ def statements(run: int, wait: int, flow: int) -> dict[str, tuple[str, Any]]:
         "flows with limits": (admission.FLOWS, []),
         "runs too old": (admission.END_OLD, admission.END_OLD_WITH),
         "ends": (endings.TAKE, [0]),
-        "children of an end": (acts.CHILDREN_ENDED, [run]),
+        "children of an end": (reopening.CHILDREN_ENDED, [run]),
         "versions that nobody can run": (housekeeping.STUCK_VERSIONS, None),
         "versions that somebody can run": (housekeeping.ABLE_AGAIN, None),
         "retention": (retention.OLD, {"usual": 300, "limit": 50}),
