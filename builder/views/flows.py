@@ -83,6 +83,8 @@ def flow_import(request: HttpRequest) -> HttpResponse:
         definition = loads_strict(file.read(), root="file")
         if not isinstance(definition, dict):
             raise EditError("The file holds no flow.")
+        if "nodes" in definition and "steps" not in definition:
+            raise EditError("This is a flow of another product, whose steps are others. “Steps and triggers” tells what takes their place here.")
         workflow = make_flow(
             team, str(definition.get("name") or "Imported flow"), user=request.user, definition=definition
         )

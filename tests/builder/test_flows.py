@@ -127,6 +127,11 @@ def test_a_file_that_is_no_flow_imports_nothing_and_says_why(builder, text):
     assert "Nothing was imported" in builder.get("/", headers={"hx-request": "false"}).content.decode()
 
 
+def test_a_flow_of_another_product_is_told_as_that(builder):
+    imported(builder, '{"name": "x", "nodes": [{"type": "n8n-nodes-base.set"}], "connections": {}}')
+    assert "This is a flow of another product" in builder.get("/", headers={"hx-request": "false"}).content.decode() and not Workflow.objects.exists()
+
+
 @pytest.mark.parametrize("page", ["/?before=2027-01-15T09:00:00Z~²", "{}export/?version=²", "{}versions/?before=²", "{}status/?revision=²", "{}test/result/?run=²&step=call"])
 def test_digits_that_are_no_numbers_are_no_fault_of_ours(team, builder, page):
     address = reverse("flow", args=[make_flow(team, "Leads", user=None, definition=LEAD).pk])

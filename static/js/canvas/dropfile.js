@@ -24,8 +24,13 @@ addEventListener("drop", async event => {
   const found = read(text);
   if (found?.holdfast === "steps" && Array.isArray(found.steps)) edit({ op: "paste", steps: found.steps, place: { parent: "", lane: "" } });
   else if (Array.isArray(found?.steps)) ask(found, file.name);
-  else toast({ message: `${file.name} holds no flow. ${text.trim() && found === undefined ? "It is not whole JSON. " : ""}Nothing was changed.`, kind: "failed" });
+  else toast({ message: `${file.name} holds no flow. ${whyNot(text, found)}Nothing was changed.`, kind: "failed" });
 });
+
+function whyNot(text, found) {
+  if (found?.nodes) return "It is a flow of another product. ";
+  return text.trim() && found === undefined ? "It is not whole JSON. " : "";
+}
 
 function read(text) {
   try {
