@@ -102,6 +102,9 @@ def test_what_failed_in_a_test_is_told_at_the_step_with_the_way_to_its_field(bui
     builder.page.keyboard.press("Escape")
     builder.name_of("total").click()
     expect(builder.panel.locator("#test-live")).to_contain_text("has no field `nothing`")
+    bar.get_by_role("link", name="Open").click()
+    builder.page.get_by_role("link", name="“Values: sum” of this step in the flow").click()
+    expect(builder.field("config.values").locator(".expr")).to_be_focused()
 
 
 def test_a_pasted_payload_shows_in_every_pill(builder, flow):  # noqa: F811

@@ -141,5 +141,9 @@ document.addEventListener("canvas:swapped", () => isOpen() && mark(panel().datas
 if (panel() && isOpen()) {
   reveal(panel().dataset.owner);
   mark(panel().dataset.owner);
-  requestAnimationFrame(() => showCard(panel().dataset.owner));
+  const field = new URLSearchParams(location.search).get("field"); // from the page of a run that failed at it
+  requestAnimationFrame(() => {
+    showCard(panel().dataset.owner);
+    if (field) goTo(field);
+  });
 }
