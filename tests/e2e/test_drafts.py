@@ -72,6 +72,10 @@ def test_theirs_is_taken_and_mine_dropped(builder, lead, dana):  # noqa: F811
     dialog = they_meet(builder, lead, dana)
     builder.page.keyboard.press("Escape")
     expect(dialog).to_be_visible()  # it is not answered by going away
+    builder.page.set_viewport_size({"width": 390, "height": 844})
+    for answer in dialog.get_by_role("button").all():
+        expect(answer).to_be_in_viewport(ratio=1)
+    builder.page.set_viewport_size({"width": 1440, "height": 900})
     dialog.get_by_role("button", name="Take theirs, drop mine").click()
     expect(builder.card("nurture")).to_contain_text("Off · skipped in runs")
     expect(builder.field("config.for").locator("input")).to_have_value("2")

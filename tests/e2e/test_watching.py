@@ -30,6 +30,8 @@ def test_the_second_sees_who_moved_the_draft_and_how_and_brings_it_in(builder, l
     expect(notice).to_contain_text("Nurture")
     turn_off(lead, "qualify", dana, 2)
     expect(notice).to_contain_text("2 steps differ")
+    builder.select("New lead")  # the notice lies over no step at the top
+    builder.select("Wait 2 days")
     notice.get_by_role("button", name="Show it as it is now").click()
     builder.said("The canvas shows the draft as it is now")
     for step in ("nurture", "qualify"):
