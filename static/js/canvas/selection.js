@@ -128,7 +128,9 @@ document.addEventListener("keydown", event => {
   event.preventDefault();
 });
 
+/* A step that came, or another one that was changed, is what one works on now. */
 document.addEventListener("draft:saved", ({ detail }) => {
   if (detail.picked?.length > 1) pick(detail.picked);
+  else if (card(detail.focus) && !isPicked(detail.focus)) pick([]);
 });
 document.addEventListener("canvas:swapped", () => picked.size && show());
