@@ -1,4 +1,4 @@
-"""Finding steps of a flow by name, id, type, note, or by what stands in their settings. Pure."""
+"""Finding steps of a flow by name, id, type, note, or by what stands in their settings; all of them as an outline. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.definition import walk
+from runtime.definition import children, walk
 from runtime.steps import step_types
 from runtime.triggers import trigger_kinds
 
@@ -20,7 +20,8 @@ AROUND = 32
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """`where` says what matched and `excerpt` shows it; `field` leads to it in the panel, empty for the step itself."""
+    """`where` says what matched and `excerpt` shows it; `field` leads to it in the panel, empty for the step itself. `depth`: in how
+    many steps it stands, of an outline."""
 
     step: str
     type: str
@@ -28,6 +29,7 @@ class Hit:
     where: str
     excerpt: str
     field: str = ""
+    depth: int = 0
 
 
 def found(definition: dict[str, Any], query: str) -> list[Hit]:
@@ -43,6 +45,19 @@ def found(definition: dict[str, Any], query: str) -> list[Hit]:
             ranked.append((rank, Hit(owner["id"], owner["type"], name, where, _around(text, word), field)))
     ranked.sort(key=lambda one: one[0])
     return [hit for _, hit in ranked[:MOST]]
+
+
+def outline(definition: dict[str, Any]) -> list[Hit]:
+    """Every trigger and step, in the order of the page."""
+    triggers = [Hit(one["id"], one["type"], trigger_label(one), "", "") for one in definition.get("triggers") or []]
+    return [*triggers, *_inside(definition.get("steps") or [], 0)]
+
+
+def _inside(steps: list[dict[str, Any]], depth: int) -> Iterator[Hit]:
+    for step in steps:
+        yield Hit(step["id"], step["type"], label_of(step), "", "", depth=depth)
+        for _, inner in children(step):
+            yield from _inside(inner, depth + 1)
 
 
 def _owners(definition: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:

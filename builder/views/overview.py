@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from .. import drafts
 from ..access import get_workflow
-from ..finding import found
+from ..finding import found, outline
 from ..folding import fold
 
 LONGEST = 200
@@ -26,9 +26,10 @@ def fold_step(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def find_step(request: HttpRequest, pk: int) -> HttpResponse:
-    query = request.GET.get("q", "")[:LONGEST]
+    """What fits a word; without one, everything."""
+    query = request.GET.get("q", "")[:LONGEST].strip()
     definition = drafts.load(get_workflow(request.user, pk)).definition
-    return render(request, "canvas/found.html", {"hits": found(definition, query), "query": query.strip()})
+    return render(request, "canvas/found.html", {"hits": found(definition, query) if query else outline(definition), "query": query})
 
 
 urlpatterns = [

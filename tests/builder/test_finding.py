@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from builder.finding import found
+from builder.finding import found, outline
 from builder.flowmaking import make_flow
 from builder.models import Fold
 from runtime.models import Role, Team
@@ -32,6 +32,16 @@ def test_names_come_before_ids_and_these_before_texts():
         {"id": "b", "type": "set", "name": "Mail Dana", "note": "mail"}, {"id": "c", "type": "email", "name": "Write"},
     ]}  # fmt: skip
     assert [(hit.step, hit.where) for hit in found(flow, "mail")] == [("b", ""), ("mail", "Id"), ("c", "Type"), ("a", "Values: x")]
+
+
+def test_the_outline_is_every_step_in_the_order_of_the_page():
+    inner = [{"id": "c", "type": "set", "on_error": {"steps": [{"id": "d", "type": "email", "name": "Tell"}]}}]
+    flow = {"triggers": [{"id": "t", "type": "manual"}], "steps": [
+        {"id": "a", "type": "condition", "branches": [{"id": "yes", "steps": [{"id": "b", "type": "loop", "steps": inner}]}, {"id": "no"}]},
+        {"id": "e", "type": "delay", "name": "Wait"},
+    ]}  # fmt: skip
+    assert [(hit.depth, hit.step) for hit in outline(flow)] == [(0, "t"), (0, "a"), (1, "b"), (2, "c"), (3, "d"), (0, "e")]
+    assert [hit.name for hit in outline(flow)] == ["Manual", "Condition", "Loop", "Set values", "Tell", "Wait"]
 
 
 @pytest.mark.django_db

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from builder.flowmaking import make_flow
+from builder.teams import ensure_default_team
 from tests.e2e.axe import barriers
 from tests.e2e.flows import builder, complaints, ines, lead  # noqa: F401
 
@@ -75,3 +77,25 @@ def test_a_step_is_found_by_what_stands_in_its_settings_even_where_it_is_collaps
     expect(builder.page.locator("#find-list")).to_contain_text("No step has “no such thing”")
     builder.page.keyboard.press("Escape")
     expect(builder.page.locator("#find")).to_be_hidden()
+
+
+def test_a_flow_too_tall_to_be_read_as_a_whole_begins_at_its_beginning_and_any_step_is_near(builder, ines):  # noqa: F811
+    steps = [{"id": f"s{n}", "type": "set", "name": f"Step {n}", "config": {"values": {"n": n}}} for n in range(40)]
+    flow = make_flow(ensure_default_team(ines), "Tall", user=ines, definition={"format": 1, "name": "Tall", "triggers": [], "steps": steps})
+    builder.open(flow.pk)
+    level = builder.page.locator("#zoom-level")
+    expect(level).to_have_text("100%")
+    expect(builder.card("s0")).to_be_in_viewport()
+    builder.page.keyboard.press("0")
+    expect(builder.card("s39")).to_be_in_viewport(ratio=1)
+    builder.card("s30").click()
+    expect(level).to_have_text("100%")
+    expect(builder.card("s30")).to_be_in_viewport(ratio=1)
+    expect(builder.card("s0")).not_to_be_in_viewport()
+    builder.page.keyboard.press("Control+f")
+    every = builder.page.get_by_role("listbox", name="Steps that match").get_by_role("option")
+    expect(every).to_have_count(40)
+    expect(every.and_(builder.page.locator("[aria-selected=true]"))).to_contain_text("Step 30")
+    builder.page.keyboard.press("ArrowDown")
+    builder.page.keyboard.press("Enter")
+    expect(builder.page.get_by_role("complementary", name="Settings: Step 31")).to_be_visible()

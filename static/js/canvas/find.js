@@ -1,5 +1,6 @@
-/* Ctrl+F: a step by its name, id, type, note, or by what stands in its settings. Arrows walk what was found, Enter opens it. */
-import { announce, asked, card, focusCard, url } from "hf/canvas/board";
+/* Ctrl+F: a step by its name, id, type, note, or by what stands in its settings; all of them until something is typed. Arrows walk
+   what was found, Enter opens it. */
+import { announce, asked, card, current, focusCard, url } from "hf/canvas/board";
 import { reveal } from "hf/canvas/folding";
 import { open as openPanel } from "hf/canvas/panel";
 import { view } from "hf/canvas/view";
@@ -7,6 +8,7 @@ import { mark, marked, neighbour } from "hf/listbox";
 
 const TYPED = 120;
 let before = null;
+let stood = ""; // the step at which one was
 let timer = null;
 
 let looking = null;
@@ -17,10 +19,11 @@ const list = () => document.getElementById("find-list");
 const hits = () => [...list().querySelectorAll("[data-step]")];
 
 function open() {
-  if (box().hidden) before = document.activeElement;
+  if (box().hidden) [before, stood] = [document.activeElement, current()];
   box().hidden = false;
   input().focus();
   input().select();
+  lookNow(); // steps may have come or gone since
 }
 
 function close({ back = true } = {}) {
@@ -30,12 +33,13 @@ function close({ back = true } = {}) {
 
 async function look() {
   const { value } = input();
-  const html = value.trim() ? await asked(`${url("find/")}?${new URLSearchParams({ q: value })}`) : "";
+  const html = await asked(`${url("find/")}?${new URLSearchParams({ q: value })}`);
   if (input().value !== value) return;
   list().innerHTML = html;
   list().hidden = !html.trim();
   input().setAttribute("aria-expanded", !list().hidden);
-  if (value.trim()) announce(`${hits().length} step${hits().length === 1 ? "" : "s"} found`);
+  if (!value.trim()) return mark(input(), hits(), hits().find(hit => hit.dataset.step === stood));
+  announce(`${hits().length} step${hits().length === 1 ? "" : "s"} found`);
   select(hits()[0]);
 }
 
@@ -44,7 +48,7 @@ function select(hit) {
   mark(input(), hits(), hit);
   if (!hit) return;
   reveal(hit.dataset.step);
-  if (card(hit.dataset.step)) view().show(card(hit.dataset.step));
+  if (card(hit.dataset.step)) view().centre(card(hit.dataset.step));
 }
 
 /* Enter may be pressed before what was typed has been looked for. */
@@ -60,12 +64,13 @@ function lookNow() {
   return (looking = look());
 }
 
-function take(hit) {
+async function take(hit) {
   if (!hit) return;
+  const { step, to } = hit.dataset;
   close({ back: false });
-  reveal(hit.dataset.step);
-  openPanel(hit.dataset.step, hit.dataset.to ? { tab: "setup", field: hit.dataset.to } : {});
-  focusCard(hit.dataset.step);
+  reveal(step);
+  focusCard(step);
+  if (await openPanel(step, to ? { tab: "setup", field: to } : {})) requestAnimationFrame(() => card(step) && view().centre(card(step))); // the panel took room
 }
 
 document.addEventListener("keydown", event => {

@@ -21,7 +21,7 @@ document.addEventListener("keydown", event => {
   if (WAYS[event.key]) walk(event);
   else if (event.key === "+" || event.key === "=") view().zoom(0.1);
   else if (event.key === "-") view().zoom(-0.1);
-  else if (event.key === "0") view().fit();
+  else if (event.key === "0") view().fitWhole();
   else if (event.key.toLowerCase() === "c" && current()) toggleFold(current());
   else if (!readonly()) editKey(event);
 });

@@ -117,7 +117,7 @@ document.addEventListener("click", event => {
   const item = target.closest("[data-paper]");
   if (item) ACTS[item.dataset.paper](paperOf(item));
   else if (target.closest("[data-add-note]")) addNote();
-  else if (target.closest("[data-fit]")) view().fit();
+  else if (target.closest("[data-fit]")) view().fitWhole();
   target.closest("#canvas-menu")?.hidePopover();
 });
 

@@ -1,8 +1,10 @@
 /* <hf-canvas>: pan and zoom as one transform of the stage. Fit is the default and holds until somebody moves the view or
-   edits the flow; from then on what is seen stays where it is, also over a reload. */
+   edits the flow; from then on what is seen stays where it is, also over a reload. A flow that is too tall to be read as a whole begins
+   at its beginning; asked to fit, it is shown as a whole, and the step that is opened then comes near. */
 import { card } from "hf/canvas/board";
 
-const LEAST = 0.4;
+const LEAST = 0.4; // what is smaller cannot be read
+const SMALLEST = 0.1;
 const MOST = 1.5;
 const STEP = 0.1;
 const MARGIN = 8;
@@ -19,6 +21,7 @@ class Canvas extends HTMLElement {
   #y = 0;
   #z = 1;
   #fitted = true;
+  #whole = false; // however small that makes it
   #free = false; // moved by hand
   #pointers = new Map();
   #pinch = 0;
@@ -50,7 +53,8 @@ class Canvas extends HTMLElement {
   fit() {
     const { offsetWidth: width, offsetHeight: height } = this.stage;
     const scale = Math.min(1, this.clientWidth / width, this.clientHeight / height);
-    this.#z = clamp(scale);
+    if (this.#whole) this.#z = Math.max(SMALLEST, scale);
+    else this.#z = scale < LEAST ? Math.max(LEAST, Math.min(1, this.clientWidth / width)) : scale;
     this.#x = Math.max(0, (this.clientWidth - width * this.#z) / 2);
     if (width * this.#z > this.clientWidth) this.#x = this.#beginning(width);
     this.#y = 0;
@@ -58,6 +62,11 @@ class Canvas extends HTMLElement {
     this.#free = false;
     this.#lent = [0, 0];
     this.#apply();
+  }
+
+  fitWhole() {
+    this.#whole = true;
+    this.fit();
   }
 
   /* A press that began before this was loaded keeps its card under the pointer, or its click would be none. */
@@ -126,7 +135,7 @@ class Canvas extends HTMLElement {
   zoom(by, at = null) {
     const { clientWidth, clientHeight } = this;
     const [px, py] = at ?? [clientWidth / 2, clientHeight / 3];
-    const next = clamp(Math.round((this.#z + by) * 100) / 100);
+    const next = Math.max(SMALLEST, Math.min(MOST, Math.round((this.#z + by) * 100) / 100));
     this.#moveTo(px - ((px - this.#x) * next) / this.#z, py - ((py - this.#y) * next) / this.#z, next);
   }
 
@@ -144,8 +153,18 @@ class Canvas extends HTMLElement {
   #shift(dx, dy) {
     this.#x += dx;
     this.#y += dy;
-    this.#fitted = false;
+    this.#fitted = this.#whole = false;
     this.#apply();
+  }
+
+  /* In the middle, and large enough to be read. */
+  centre(element) {
+    const box = element.getBoundingClientRect();
+    const frame = this.getBoundingClientRect();
+    const z = this.#z < LEAST ? 1 : this.#z;
+    const x = (box.left + box.width / 2 - frame.left - this.#x) / this.#z;
+    const y = (box.top + box.height / 2 - frame.top - this.#y) / this.#z;
+    this.#moveTo(this.clientWidth / 2 - x * z, this.clientHeight / 2 - y * z, z);
   }
 
   /* Bring an element of the stage into view, moving no more than needed. */
@@ -161,6 +180,7 @@ class Canvas extends HTMLElement {
   /* The same for the step whose panel opens: where nobody has moved the view, it is no less the whole flow for that. */
   lend(element) {
     this.#resized();
+    if (this.#z < LEAST) return this.centre(element);
     const [x, y, fitted] = [this.#x, this.#y, this.#fitted];
     this.show(element);
     this.#lent = [this.#lent[0] + this.#x - x, this.#lent[1] + this.#y - y];
@@ -227,7 +247,7 @@ class Canvas extends HTMLElement {
 
   #button = event => {
     const how = event.target.closest("[data-zoom]")?.dataset.zoom;
-    if (how === "fit") this.fit();
+    if (how === "fit") this.fitWhole();
     else if (how) this.zoom(how === "in" ? STEP : -STEP);
   };
 
@@ -236,8 +256,6 @@ class Canvas extends HTMLElement {
     return [event.clientX - frame.left, event.clientY - frame.top];
   }
 }
-
-const clamp = value => Math.max(LEAST, Math.min(MOST, value));
 
 /* How far a span must move to lie inside another; the beginning wins when it does not fit. */
 function short(low, high, least, most) {
