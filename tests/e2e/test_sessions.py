@@ -65,6 +65,25 @@ def test_whoever_was_away_for_an_hour_signs_in_again_and_loses_no_edit(builder, 
     complaints[:] = [one for one in complaints if "403" not in one and "401" not in one]
 
 
+def test_what_somebody_left_unsaved_is_not_saved_by_who_signs_in_after_them(builder, lead, complaints):  # noqa: F811
+    factories.user("builder", name="otto", of=lead.team)
+    builder.open(lead.pk)
+    an_hour_passes()
+    builder.menu("send_intro", "Duplicate")
+    page = builder.page
+    expect(page.get_by_role("heading", name="Sign in to go on")).to_be_visible()
+    for who, cards in (("otto", 0), ("ines", 1)):
+        page.get_by_label("User name").fill(who)
+        page.get_by_label("Password").fill("pw")
+        page.get_by_role("button", name="Sign in").click()
+        expect(builder.ready().card("send_intro_2")).to_have_count(cards)
+        page.wait_for_function("() => !('saving' in document.getElementById('board').dataset)")
+        assert ("send_intro_2" in str(definition(lead))) == bool(cards)
+        page.context.clear_cookies()
+        page.reload()
+    complaints[:] = [one for one in complaints if "403" not in one and "401" not in one]
+
+
 def test_a_page_is_not_taken_from_under_what_somebody_types(builder, lead, ines, complaints):  # noqa: F811
     run = factories.run(factories.version())
     factories.attempt(run, "qualify", 1, 1, 2, "unknown")

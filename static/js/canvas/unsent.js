@@ -1,7 +1,7 @@
-/* Edits that are not saved yet outlive the page: a reload, a sign-in in between. Each tab keeps its own. */
+/* Edits that are not saved yet outlive the page: a reload, a sign-in in between. Each tab keeps its own, for whoever made them. */
 import { board } from "hf/canvas/board";
 
-const place = () => `holdfast/unsent/${board().dataset.flow}`;
+const place = () => `holdfast/unsent/${board().dataset.person}/${board().dataset.flow}`;
 
 export function keep(queue) {
   try {
