@@ -2,6 +2,10 @@
 
 Each takes its rows as arrays, one per column, and writes them all at once. Where a statement returns rows, they begin
 with the run's id, and `again` asks for the same when the first reply was lost.
+
+Plans are kept, also those that were made while a table was empty, for which going through a whole index costs as little as
+looking into it once for each row. So the rows that are there are joined by `= any(array[...])`, which only a look by key answers;
+`(...) is true` and `+ 0` keep indexes out that know no key (those of the open, the leased, the oldest rows).
 """
 
 from __future__ import annotations
@@ -81,7 +85,7 @@ from {rows} as r(run_id, scope, path, take, n, operation, token, request)""", la
 update attempt a set outcome = r.outcome, response = r.response::json, error = r.error, cost = r.cost,
     tokens_in = r.tokens_in, tokens_out = r.tokens_out, ended_at = holdfast_now()
 from {rows} as r(run_id, scope, path, take, n, outcome, response, error, cost, tokens_in, tokens_out)
-where a.run_id = r.run_id and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
+where a.run_id = any(array[r.run_id]) and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
   and a.outcome is null"""),
     # What a step gave that is too large for its row. Its last owner may have written it and died before the row.
     "blob": Statement("bigint text int text", """
@@ -111,24 +115,24 @@ on conflict (run_id, path, take) do update set total = excluded.total, cursor = 
     succeeded = excluded.succeeded, failed = excluded.failed""", last_of=3),
     "unframe": Statement("bigint text int", """
 delete from frame f using {rows} as r(run_id, path, take)
-where f.run_id = r.run_id and f.path = r.path and f.take = r.take"""),
+where f.run_id = any(array[r.run_id]) and f.path = r.path and f.take = r.take"""),
     # A container failed and that is handled: its lanes wait for nothing any more. Comes before the waits and after the
     # frames, for those of the error lane may be in the same batch, those of the lanes cannot.
     "abandon": Statement("bigint text", """
 with r as materialized (select run_id, path, path || '/on_error/' as beside from {rows} as r(run_id, path)), waits as (
     update wait w set state = 'cancelled' from r
-    where w.run_id = r.run_id and w.state = 'open' and not starts_with(w.path, r.beside)
+    where w.run_id = any(array[r.run_id]) and w.state = 'open' and not starts_with(w.path, r.beside)
       and (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))
     returning w.id, w.run_id, w.kind
 ), orphans as (
     insert into run_end (run_id, wait_id) select run_id, id from waits where kind = 'child'
 ), attended as (
     update run set state = 'open' from r
-    where run.id = r.run_id and run.state = 'attention' and not exists (
+    where run.id = any(array[r.run_id]) and run.state = 'attention' and not exists (
         select from wait w where w.run_id = r.run_id and w.state = 'open' and w.kind = 'person'
           and (starts_with(w.path, r.beside) or not (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))))
 )
-delete from frame f using r where f.run_id = r.run_id and not starts_with(f.path, r.beside)
+delete from frame f using r where f.run_id = any(array[r.run_id]) and not starts_with(f.path, r.beside)
   and (f.path = r.path or starts_with(f.path, r.path || '/') or starts_with(f.path, r.path || '['))"""),
     # A hundred items of a loop.
     "chunk": Statement("bigint text int int text", """
@@ -147,43 +151,46 @@ from (select holdfast_now() as moment) now, {rows} as r(run_id, scope, path, tak
 returning run_id, id, path, take, kind, n, state, outcome, due_at""", """
 select w.run_id, w.id, w.path, w.take, w.kind, w.n, w.state, w.outcome, w.due_at
 from wait w join {rows} as r(run_id, scope, path, take, kind, n, after, until, data)
-  on (w.run_id, w.scope, w.path, w.take, w.kind, w.n) = (r.run_id, r.scope, r.path, r.take, r.kind, r.n)"""),
+  on w.run_id = any(array[r.run_id]) and (w.scope, w.path, w.take, w.kind, w.n) = (r.scope, r.path, r.take, r.kind, r.n)"""),
     # A callback takes the signal that came before it.
-    "early": Statement("bigint text", """
+    "early": Statement("bigint text text", """
 with kept as (
-    select distinct on (s.run_id, s.path) s.id, w.id as wait_id, s.payload
-    from {rows} as r(run_id, path)
-    join signal s on s.run_id = r.run_id and s.path = r.path and s.wait_id is null
-    join wait w on w.run_id = r.run_id and w.path = r.path and w.kind = 'callback' and w.state = 'open'
-    order by s.run_id, s.path, s.id
+    select s.id, w.id as wait_id, s.payload
+    from {rows} as r(run_id, scope, path)
+    join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.kind = 'callback'
+        and (w.state = 'open') is true
+    join lateral (
+        select id, payload from signal s where s.run_id = r.run_id and s.path = r.path and s.wait_id is null order by id + 0 limit 1
+    ) s on true
 ), taken as (
-    update signal s set wait_id = kept.wait_id from kept where s.id = kept.id
+    update signal s set wait_id = kept.wait_id from kept where s.id = any(array[kept.id])
 )
 update wait w set state = 'resolved', resolved_at = holdfast_now(),
     outcome = json_build_object('by', 'signal', 'payload', kept.payload)
-from kept where w.id = kept.wait_id returning w.run_id, w.id, w.outcome""", """
-select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, path) on w.run_id = r.run_id and w.path = r.path
+from kept where w.id = any(array[kept.wait_id]) returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w
+join {rows} as r(run_id, scope, path) on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path
 where w.kind = 'callback' and w.state = 'resolved'"""),
     # A callback takes the signal of its name and key that came before it. Its wait is committed already.
     "named": Statement("bigint bigint bigint text text", """
 with kept as (
     select distinct on (s.id) s.id, w.id as wait_id from {rows} as r(run_id, wait_id, team_id, name, key)
-    join wait w on w.id = r.wait_id and w.state = 'open' join run on run.id = r.run_id
+    join wait w on w.id = any(array[r.wait_id]) and (w.state = 'open') is true join run on run.id = any(array[r.run_id])
     join lateral (
         select id from named_signal s
         where s.team_id = r.team_id and s.name = r.name and s.key = r.key and s.test = run.test and s.wait_id is null
           and s.received_at > (select holdfast_now()) - interval '30 days'  -- signals.KEPT_DAYS
-        order by id limit 1
+        order by id + 0 limit 1
     ) s on true
     order by s.id, w.id
 ), taken as (
-    update named_signal s set wait_id = kept.wait_id from kept where s.id = kept.id and s.wait_id is null
+    update named_signal s set wait_id = kept.wait_id from kept where s.id = any(array[kept.id]) and s.wait_id is null
     returning s.wait_id, s.payload
 )
 update wait w set state = 'resolved', resolved_at = holdfast_now(),
     outcome = json_build_object('by', 'signal', 'payload', taken.payload)
-from taken where w.id = taken.wait_id and w.state = 'open' returning w.run_id, w.id, w.outcome""", """
-select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, team_id, name, key) on w.id = r.wait_id
+from taken where w.id = any(array[taken.wait_id]) and (w.state = 'open') is true returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, team_id, name, key) on w.id = any(array[r.wait_id])
 where w.state = 'resolved'"""),
     # A sub-flow's run, once for each key.
     "child": Statement("bigint text bigint bigint text text bool int int bigint text bool bool float8", """
@@ -222,9 +229,9 @@ join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow'
     "childend": Statement("bigint bigint bigint", """
 update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'child', 'run', c.id,
     'state', c.state, 'output', c.output, 'message', coalesce(c.error ->> 'message', ''))
-from {rows} as r(run_id, wait_id, child_id) join run c on c.id = r.child_id and c.state in ('succeeded', 'failed', 'cancelled')
-where w.id = r.wait_id and w.state = 'open' returning w.run_id, w.id, w.outcome""", """
-select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, child_id) on w.id = r.wait_id
+from {rows} as r(run_id, wait_id, child_id) join run c on c.id = any(array[r.child_id]) and c.state in ('succeeded', 'failed', 'cancelled')
+where w.id = any(array[r.wait_id]) and (w.state = 'open') is true returning w.run_id, w.id, w.outcome""", """
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, wait_id, child_id) on w.id = any(array[r.wait_id])
 where w.state = 'resolved'"""),
     # The question of an approval.
     "approval": Statement("bigint text text int int text text text text text text int text text float8", """
@@ -233,7 +240,7 @@ insert into approval
 select w.id, r.run_id, r.subject, r.message, r.details::json, r.form::json, r.effects::json, r.policy, r.needed, r.on_expired,
        r.rules::json, 1, w.created_at + make_interval(secs => r.after)
 from {rows} as r(run_id, scope, path, take, n, subject, message, details, form, effects, policy, needed, on_expired, rules, after)
-join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
+join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
     and w.n = r.n"""),
     # Those who may answer it.
     "recipient": Statement("bigint text text int int text text text text bigint int bool bool", """
@@ -241,7 +248,7 @@ insert into recipient (approval_id, address, nonce, key_id, token_hash, user_id,
 select w.id, r.address, r.nonce, r.key_id, r.token_hash, r.account, r.stage,
        case when r.asked then w.created_at end, r.standby, ''
 from {rows} as r(run_id, scope, path, take, n, address, nonce, key_id, token_hash, account, stage, asked, standby)
-join wait w on w.run_id = r.run_id and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
+join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
     and w.n = r.n"""),
     # Mails, at most one per occurrence.
     "mail": Statement("bigint text int text text int text text", """
@@ -253,19 +260,19 @@ on conflict (run_id, path, take, kind, recipient, occurrence) do nothing"""),
     "due": Statement("bigint bigint", """
 update wait w set state = 'resolved', resolved_at = holdfast_now(),
     outcome = json_build_object('by', 'due', 'at', w.due_at)
-from {rows} as r(run_id, id) where w.id = r.id and w.state = 'open' and w.due_at <= (select holdfast_now())
+from {rows} as r(run_id, id) where w.id = any(array[r.id]) and (w.state = 'open') is true and w.due_at <= (select holdfast_now())
 returning w.run_id, w.id, w.outcome""", """
-select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, id) on w.id = r.id where w.state = 'resolved'"""),
+select w.run_id, w.id, w.outcome from wait w join {rows} as r(run_id, id) on w.id = any(array[r.id]) where w.state = 'resolved'"""),
     # How the run is called in lists, and that it has begun.
     "title": Statement("bigint text timestamptz", """
 update run set title = r.title, started_at = coalesce(run.started_at, r.started_at)
-from {rows} as r(run_id, title, started_at) where run.id = r.run_id"""),
+from {rows} as r(run_id, title, started_at) where run.id = any(array[r.run_id])"""),
     # What it can be found by.
     "found_by": Statement("bigint text", """
 insert into run_search (run_id, value) select run_id, value from {rows} as r(run_id, value) on conflict do nothing"""),
     # A person has to look at it.
     "attention": Statement("bigint", """
-update run set state = 'attention' from {rows} as r(run_id) where run.id = r.run_id and run.state = 'open'"""),
+update run set state = 'attention' from {rows} as r(run_id) where run.id = any(array[r.run_id]) and run.state = 'open'"""),
     # Everything that can be done now is done; the next due wait calls for the run again. Where its flow says so, a run
     # that waits gives its slot up, except between two attempts of a call.
     "release": Statement("bigint bigint int", """
@@ -273,52 +280,52 @@ update dispatch d set state = 'waiting', token = null, worker_id = null, leased_
     lost = 0, deaths = 0, alone = false,
     queued = d.yields and not exists (
         select from wait w where w.run_id = d.run_id and w.state = 'open' and w.kind = 'retry'),
-    due_at = (select min(w.due_at) from wait w where w.run_id = d.run_id and w.state = 'open')
-from {rows} as r(run_id, token, wakes) where d.run_id = r.run_id and d.token = r.token and d.wakes = r.wakes
+    due_at = (select min(w.due_at + interval '0') from wait w where w.run_id = d.run_id and w.state = 'open')
+from {rows} as r(run_id, token, wakes) where d.run_id = any(array[r.run_id]) and (d.token = r.token) is true and d.wakes = r.wakes
 returning d.run_id, d.due_at""", """
-select d.run_id, d.due_at from dispatch d join {rows} as r(run_id, token, wakes) on d.run_id = r.run_id
+select d.run_id, d.due_at from dispatch d join {rows} as r(run_id, token, wakes) on d.run_id = any(array[r.run_id])
 where d.token is distinct from r.token"""),
     # The worker stops: somebody else may go on at once.
     "handback": Statement("bigint bigint", """
 update dispatch d set state = 'ready', token = null, worker_id = null, leased_until = null,
     due_at = least(d.due_at, holdfast_now())
-from {rows} as r(run_id, token) where d.run_id = r.run_id and d.token = r.token"""),
+from {rows} as r(run_id, token) where d.run_id = any(array[r.run_id]) and (d.token = r.token) is true"""),
     # The end. Open waits go with it: suspended by a failure, from which a requeue restores them, else cancelled.
     "end": Statement("bigint bigint text text text text timestamptz text", """
 with closed as (
     delete from dispatch d using {rows} as r(run_id, token, state, output, error, title, started_at, failure_flow)
-    where d.run_id = r.run_id and d.token = r.token
+    where d.run_id = any(array[r.run_id]) and (d.token = r.token) is true
     returning r.*
 ), followed as (
     insert into run_end (run_id, failure_flow)
-    select c.run_id, case c.state when 'failed' then c.failure_flow else '' end from closed c join run on run.id = c.run_id
+    select c.run_id, case c.state when 'failed' then c.failure_flow else '' end from closed c join run on run.id = any(array[c.run_id])
     where run.parent_id is not null or c.state = 'failed' and c.failure_flow <> ''
        or exists (select from trigger where type = 'ended' and enabled)
 )
 update run set state = closed.state, output = closed.output::json, error = closed.error::jsonb, title = closed.title,
     started_at = coalesce(run.started_at, closed.started_at), ended_at = holdfast_now()
-from closed where run.id = closed.run_id""", large=(3,)),
+from closed where run.id = any(array[closed.run_id])""", large=(3,)),
     # The end was refused, and will be: nobody takes the run up until a person says so.
     "park": Statement("bigint bigint text", f"""
 with parked as (
     update dispatch d set state = 'waiting', token = null, worker_id = null, leased_until = null, due_at = null,
         lost = 0, deaths = 0, alone = false
-    from {{rows}} as r(run_id, token, why) where d.run_id = r.run_id and d.token = r.token
+    from {{rows}} as r(run_id, token, why) where d.run_id = any(array[r.run_id]) and (d.token = r.token) is true
     returning d.run_id, null::int as deaths, r.why
 ), {ASK}"""),
     "unwait": Statement("bigint text", """
 with dropped as (
-    update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = r.run_id and w.state = 'open'
+    update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = any(array[r.run_id]) and w.state = 'open'
     returning w.run_id, w.id, w.kind, w.state
 )
 insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child' and state = 'cancelled'"""),
     # What calls cost since the last release; no run costs more than its column holds, or it could not end.
     "spent": Statement("bigint numeric", """
-update run set cost = least(coalesce(run.cost, 0) + r.cost, 999999) from {rows} as r(run_id, cost) where run.id = r.run_id"""),
+update run set cost = least(coalesce(run.cost, 0) + r.cost, 999999) from {rows} as r(run_id, cost) where run.id = any(array[r.run_id])"""),
     # What all calls of the run cost, reckoned once, at its end.
     "cost": Statement("bigint", """
 update run set cost = (select least(sum(cost), 999999) from (
     select a.cost from attempt a where a.run_id = run.id union all select c.cost from run c where c.parent_id = run.id) spent)
-from {rows} as r(run_id) where run.id = r.run_id"""),
+from {rows} as r(run_id) where run.id = any(array[r.run_id])"""),
 }
 LARGE = {kind: statement.large for kind, statement in ROWS.items() if statement.large}

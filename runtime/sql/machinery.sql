@@ -23,9 +23,9 @@ begin
             set_config('enable_mergejoin', 'off', true),
             -- A worker that is stopped or cut off in here must not keep its runs from everybody else.
             set_config('idle_in_transaction_session_timeout', '10s', true);
-    perform 1 from dispatch d join unnest(runs, tokens) as mine(run_id, token)
-        on d.run_id = mine.run_id and d.token = mine.token
-        order by d.run_id for no key update of d;
+    perform 1 from unnest(runs, tokens) as mine(run_id, token) join dispatch d
+        on d.run_id = any(array[mine.run_id]) and (d.token = mine.token) is true
+        order by mine.run_id for no key update of d;
     get diagnostics held = row_count;
     if held <> cardinality(runs) then raise exception 'stale claim' using errcode = 'HF001'; end if;
 end $$;

@@ -1,0 +1,59 @@
+"""What a worker writes is found by key, whatever the statistics say: those of an empty table stay until somebody gathers new ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from runtime.journal_sql import ROWS
+from tests.plans import LARGE
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STATEMENTS = {
+    **{kind: statement.sql for kind, statement in ROWS.items()},
+    **{f"{kind}, again": statement.again for kind, statement in ROWS.items() if statement.returns},
+}
+OPEN_WAITS = {"abandon", "unwait"}
+"""They want the index of open waits by run, through which Postgres may then also go whole."""
+
+
+def test_no_statement_goes_through_a_table_or_a_whole_index():
+    """By plans that are kept from when the tables were empty, in transactions such as the journal's guard begins."""
+    with connection.cursor() as cursor:
+        for table in sorted(LARGE):
+            cursor.execute(f"reindex table {table}")
+        cursor.execute("vacuum analyze")
+        cursor.execute("set plan_cache_mode = force_generic_plan")
+        for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):
+            cursor.execute(f"set {setting} = off")
+    try:
+        whole = {
+            (name, table, index) for name, sql in STATEMENTS.items() for table, index, condition in scans(sql)
+            if table in LARGE and not condition
+        }  # fmt: skip
+    finally:
+        connection.close()
+    assert whole <= {(name, "wait", "wait_open_run") for name in OPEN_WAITS}
+
+
+def scans(sql: str) -> list[tuple[str, str | None, str | None]]:
+    """(table, index, the condition by which the index is entered) of each scan of a table, by a plan that knows no values."""
+    parts = sql.split("%s")
+    numbered = "".join(part + f"${n}" for n, part in enumerate(parts[:-1], 1)) + parts[-1]
+    with connection.cursor() as cursor:
+        cursor.execute(f"prepare looked_at as {numbered}")
+        cursor.execute(f"explain (format json) execute looked_at({', '.join(['null'] * (len(parts) - 1))})")
+        told = cursor.fetchone()[0]
+        cursor.execute("deallocate looked_at")
+    nodes: list[dict[str, Any]] = [(json.loads(told) if isinstance(told, str) else told)[0]["Plan"]]
+    found = []
+    while nodes:
+        node = nodes.pop()
+        nodes += node.get("Plans", [])
+        if "Relation Name" in node and "Scan" in node["Node Type"]:
+            found.append((node["Relation Name"], node.get("Index Name"), node.get("Index Cond")))
+    return found
