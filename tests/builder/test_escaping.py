@@ -78,8 +78,8 @@ def belongings() -> dict[str, Any]:
 CLOSED = {
     "action", "answer", "dedupe", "failure_flow", "figures", "format", "hash", "input_hash", "key_id", "kind", "level", "message_id",
     "nonce", "on_expired", "open", "operation", "outcome", "password", "path", "policy", "prefix", "priority", "rules", "scope",
-    "slot_key", "state", "step", "token", "token_hash", "type", "Act.key", "Job.key", "RateLimit.key", "Revision.key", "StepFile.key",
-    "Trigger.key", "Permission.name", "Permission.codename", "Group.name", "Wait.outcome",
+    "slot_key", "state", "step", "token", "token_hash", "type", "Act.key", "Attempt.seed", "Job.key", "RateLimit.key", "Revision.key",
+    "StepFile.key", "Trigger.key", "Permission.name", "Permission.codename", "Group.name", "Wait.outcome",
 }  # fmt: skip
 """Columns that nobody writes: the product's own words, numbers as text, and ids of an alphabet of its own."""
 
