@@ -13,7 +13,7 @@ from builder.tokens import make_token
 from runtime.models import Attempt, AuditEntry, Dispatch, FrameChunk, Run, StepResult, Wait
 from runtime.paths import key_of
 from tests.builder import factories
-from tests.builder.factories import APPROVE, DEAL
+from tests.builder.factories import DEAL
 
 pytestmark = pytest.mark.django_db
 

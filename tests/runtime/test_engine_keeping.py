@@ -3,7 +3,6 @@ happened is asked about."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
