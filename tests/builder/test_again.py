@@ -279,7 +279,7 @@ def test_the_first_button_is_the_one_that_can_help(client, operator, error, outc
     html = client.get(reverse("run", args=[run.pk])).content.decode()
     first = {re.search(r'href="([^"]+)"', link)[1] for link in re.findall(r'<a class="btn[^"]*btn--primary"[^>]*>', html)}
     assert first == {reverse("run_rerun" if in_flow else "run_requeue", args=[run.pk])}
-    look = f'<a href="{reverse("flow", args=[run.workflow_id])}?step=deal">“'
+    look = f'<a href="{reverse("flow", args=[run.workflow_id])}?step=deal&amp;field={error.get("field", "")}">“'
     assert (look in html) is in_flow and ("publish the change and continue" in html) is in_flow
 
 
