@@ -287,7 +287,7 @@ def _settled_if_open(ctx: StepContext) -> list[Row]:
 async def _park(execution: Execution, ctx: StepContext, park: Park, n: int):
     more: list[Row] = []
     if park.kind == WaitKind.CALLBACK:
-        more.append(("early", (execution.run.id, ctx.scope, ctx.path)))
+        more.append(("early", ctx.key[:3]))
     if park.question is not None:
         more += question_rows(execution, ctx, park.question, n)
     rows: list[Row] = [*_settled_if_open(ctx), *ctx.lines]
