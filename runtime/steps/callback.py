@@ -11,6 +11,7 @@ the step goes on waiting.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -79,7 +80,8 @@ class Callback(StepType):
                 raise StepError("Nobody called back in time.", field="expires")
             return Done(None, log=("Nobody called back in time.",))
         payload = outcome.get("payload")
-        if wrong := unfit(payload, ctx.config["schema"]):
+        schema = ctx.config["schema"]
+        if schema and (wrong := await asyncio.to_thread(unfit, payload, schema)):  # a large value takes seconds, and others wait
             raise StepError(f"What was sent does not fit: {wrong}", field="schema")
         return Done(payload)
 

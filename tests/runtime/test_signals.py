@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -11,8 +12,10 @@ from django.test import Client
 from builder.tokens import make_token
 from runtime import acts, signals, waits
 from runtime.models import AuditEntry, Membership, Team, Wait
+from runtime.steps import step_types
 from runtime.tokens import callback_url
 from tests.runtime.engine import at_once, eventually
+from tests.runtime.support import context
 
 PAID = {"signal": "order_paid", "key": "{{ trigger.body.order }}", "expires": "1d"}
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
@@ -191,6 +194,22 @@ def test_what_does_not_fit_is_refused_to_its_sender_and_the_run_waits_on(engine)
     assert engine.state(run) == "open"
     assert Client().post(address, '{"amount": 3}', content_type="application/json").status_code == 202
     engine.ends(run)
+
+
+def test_a_large_value_that_is_checked_holds_up_no_other_run():
+    """They share a loop, and the other system decides how large it is."""
+    rows = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}, "required": ["n"]}}
+    ctx, turns = context("callback", {"schema": rows}), 0
+
+    async def both() -> bool:
+        nonlocal turns
+        checked = asyncio.ensure_future(step_types()["callback"].resume(ctx, {"by": "signal", "payload": [{"n": 1}] * 20_000}, {}))
+        while not checked.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return len(checked.result().output) == 20_000
+
+    assert asyncio.run(both()) and turns > 10
 
 
 def test_without_a_call_it_fails_or_goes_on_as_it_says(engine, clock):
