@@ -137,6 +137,15 @@ def test_several_steps_are_cut_here_and_pasted_into_another_flow(builder, lead, 
     assert ids(definition(other)["steps"]) == ["wait", "nurture"]
 
 
+def test_a_step_that_is_added_lets_go_of_what_was_picked(builder, lead):  # noqa: F811
+    builder.open(lead.pk)
+    shift_click(builder, "wait", "nurture")
+    builder.page.locator('#stage .add[data-after="qualify"]').click()
+    builder.pick("Delay")
+    expect(builder.page.get_by_role("toolbar", name="Picked steps")).to_be_hidden()
+    expect(builder.page.locator("#stage .is-picked")).to_have_count(0)
+
+
 def test_steps_are_pasted_as_anybody_may_write_them(builder, lead):  # noqa: F811
     builder.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     builder.open(lead.pk)
