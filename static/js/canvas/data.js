@@ -1,4 +1,5 @@
-/* <hf-data>: the tree of what may be used here. A click, Enter or a drag puts it where the caret was last. */
+/* <hf-data>: the tree of what may be used here. A click, Enter or a drag puts it where the caret was last. It folds away, in the Test tab
+   and on a phone from the start: there the room is for something else. */
 import { braced } from "hf/canvas/template";
 
 let field = null;
@@ -76,6 +77,7 @@ class Data extends HTMLElement {
       if (open) node.setAttribute("aria-expanded", open);
     }
     const data = this.closest(".data");
+    foldAway(data, this.closest("#panel").dataset.tab);
     data.querySelector("[data-data-find]").addEventListener("click", () => this.#toggleSearch(data));
     data.querySelector("[data-data-search]").addEventListener("input", event => this.#filter(event.target.value.trim().toLowerCase()));
   }
@@ -136,6 +138,29 @@ class Data extends HTMLElement {
     }
   }
 }
+
+/* By tab, as the person left it last. */
+const FOLDED = "data folded";
+const away = JSON.parse(localStorage.getItem(FOLDED) ?? "{}");
+const isAway = tab => away[tab] ?? (tab === "test" || innerWidth <= 720);
+
+function foldAway(data, tab) {
+  data.classList.toggle("is-folded", isAway(tab));
+  data.querySelector("[data-data-fold]").setAttribute("aria-expanded", !isAway(tab));
+}
+
+document.addEventListener("click", ({ target }) => {
+  const data = target.closest("[data-data-fold]")?.closest(".data");
+  if (!data) return;
+  const { tab } = data.closest("#panel").dataset;
+  away[tab] = !isAway(tab);
+  localStorage.setItem(FOLDED, JSON.stringify(away));
+  foldAway(data, tab);
+});
+document.addEventListener("tab:selected", ({ target }) => {
+  const data = target.closest("#panel")?.querySelector(".data");
+  if (data) foldAway(data, target.id.replace("tab-", ""));
+});
 
 function fold(node) {
   const open = String(node.getAttribute("aria-expanded") !== "true");
