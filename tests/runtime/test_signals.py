@@ -240,6 +240,18 @@ def test_a_time_out_has_a_lane_of_its_own(engine, clock, waits_for):
     assert engine.output(run, "answer/on_error/late") == {"told": True} and engine.output(run, "after") == {"on": True}
 
 
+@pytest.mark.parametrize("path", ["reply", "each[1]/reply"])
+def test_what_is_sent_to_a_place_before_it_waits_is_taken_there(engine, path):
+    reply = {"id": "reply", "type": "callback"}
+    each = {"id": "each", "type": "loop", "config": {"items": "[1, 2]"}, "steps": [reply]}
+    run = engine.start(engine.publish([each if "[" in path else reply]))
+    for place in {path, path.replace("1", "0")}:
+        assert waits.signal(run, place, {"n": place}, "1")
+    engine.worker()
+    engine.ends(run)
+    assert engine.output(run, path)["n"] == path
+
+
 def test_a_person_ends_a_wait_early_or_moves_its_end(engine, clock):
     engine.worker()
     version = engine.publish([{"id": "wait", "type": "delay", "config": {"for": "1d"}}])
