@@ -1,8 +1,10 @@
 """Which flows of a team use one of them: a step of theirs runs it, or they begin when it ends. A published version means by a name
-the flow that had it then, a draft the one that has it now (`holdfast_flow`)."""
+the flow that had it then, a draft the one that has it now (`holdfast_flow`). And what one that is run wants to be given."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,6 +35,9 @@ order by 2, 1, 4
 """
 
 
+_READ = re.compile(r"\btrigger\.body\.\??([A-Za-z_]\w*)")
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """`steps` are the labels of those that run it; `after`: it begins when that one ends; `live`: what is live does so, else
@@ -53,6 +58,12 @@ class Caller:
 
 def callers_of(workflow: Workflow) -> list[Caller]:
     return list(_callers(workflow))
+
+
+def reads_of(flow: int) -> list[str]:
+    """The names that a flow reads of `trigger.body`, as it is live, else as its draft has it; each once, in their order."""
+    [(live, draft)] = Workflow.objects.filter(pk=flow).values_list("live_version__definition", "draft__definition")
+    return list(dict.fromkeys(_READ.findall(json.dumps(live or draft or {}))))
 
 
 def _callers(workflow: Workflow) -> Iterator[Caller]:

@@ -25,6 +25,7 @@ from runtime.triggers.signatures import generated_secrets
 
 from . import dataflow
 from .board import Board
+from .callers import reads_of
 from .editing.places import label_of
 from .editing.triggers import trigger_label
 from .forms.base import Offer, Shown
@@ -154,6 +155,8 @@ def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
     problems = [problem for problem in board.problems if problem.step == step["id"]]
     config, offer = step.get("config") or {}, offer_for(board)
     fields = with_problems(setup_fields(step["type"], kind.Config, config, offer), problems) if kind else []
+    if step["type"] == "workflow":
+        fields = [_with_reads(one) for one in fields]
     names = dataflow.names_at(board.known, step["id"]) if step.get("branches") else {}
     lanes, note = _lanes(step, problems, names), show("note", NOTE, step.get("note", ""))
     safety = safety_of(step, kind, problems, offer) if kind else None
@@ -178,6 +181,12 @@ def _of_step(board: Board, step: dict[str, Any], tab: str) -> Panel:
         pinned=step["id"] in board.samples.pins,
     )
     return _counted(panel, problems)
+
+
+def _with_reads(shown: Shown) -> Shown:
+    """Beside the flow that is run stands what it wants to be given."""
+    flow = shown.data.get("flow")
+    return replace(shown, data={**shown.data, "reads": reads_of(flow)}) if flow else shown
 
 
 def _of_trigger(board: Board, trigger: dict[str, Any]) -> Panel:

@@ -102,6 +102,15 @@ def test_the_step_leads_to_the_flow_that_it_runs(team, client):
     assert "Open " not in client.get(reverse("flow_panel", args=[caller.pk]), {"step": "s1"}).content.decode()
 
 
+def test_the_step_tells_what_the_flow_that_it_runs_wants_to_be_given(team, client):
+    price = flow("Price", "{{ trigger.body.region }}")
+    price["steps"].append({"id": "x", "type": "set", "config": {"values": {"a": "{{ trigger.body.count * trigger.body.?rate.orValue(1) }}", "b": "{{ trigger.body.count }}"}}})
+    live(team, price)
+    caller = make_flow(team, "Quote", user=None, definition=flow("Quote", "Price"))
+    panel = client.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
+    assert "Open Price</a>, which reads region, count, rate of what it is given<" in panel
+
+
 def test_and_does_so_after_that_got_another_name(team, client):
     used = live(team, flow("Price"))
     caller = make_flow(team, "Quote", user=None, definition=flow("Quote", "Price"))
