@@ -4,12 +4,14 @@
 
 const SECONDS = 6;
 const SECONDS_WITH_UNDO = 10;
+const SECONDS_OF_FAILURE = 20; // why has to be read
 
 class Toasts extends HTMLElement {
   #timer;
 
   connectedCallback() {
-    if (this.querySelector(":scope > .toast")) this.#startClock(SECONDS);
+    const shown = this.querySelector(":scope > .toast");
+    if (shown) this.#startClock(this.seconds = secondsOf(shown));
     document.addEventListener("toast", this.#asked);
     this.addEventListener("pointerenter", this.#hold);
     this.addEventListener("focusin", this.#hold);
@@ -30,13 +32,12 @@ class Toasts extends HTMLElement {
     box.toggleAttribute("data-undoes", Boolean(undo));
     this.#clear();
     this.append(box);
-    this.seconds = undo ? SECONDS_WITH_UNDO : SECONDS;
-    this.#startClock(this.seconds);
+    this.#startClock(this.seconds = secondsOf(box));
   }
 
   #asked = event => this.show(typeof event.detail === "string" ? { message: event.detail } : event.detail);
   #hold = () => clearTimeout(this.#timer);
-  #release = () => this.#startClock(this.seconds ?? SECONDS);
+  #release = () => this.#startClock(this.seconds);
 
   #undoButton(url, label) {
     const button = document.createElement("button");
@@ -58,6 +59,11 @@ class Toasts extends HTMLElement {
     clearTimeout(this.#timer);
     this.querySelectorAll(":scope > .toast").forEach(box => box.remove());
   }
+}
+
+function secondsOf(box) {
+  if (box.querySelector(".is-failed")) return SECONDS_OF_FAILURE;
+  return "undoes" in box.dataset ? SECONDS_WITH_UNDO : SECONDS;
 }
 
 customElements.define("hf-toasts", Toasts);

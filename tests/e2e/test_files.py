@@ -55,9 +55,14 @@ def test_a_file_dropped_on_the_builder_replaces_the_draft_after_a_question(build
 
 
 def test_copied_steps_are_pasted_and_another_file_changes_nothing(builder, lead):  # noqa: F811
+    builder.page.clock.install()
     builder.open(lead.pk)
     drop(builder.page, "notes.json", '["nothing"]', "#board")
     expect(builder.page.locator(".toast")).to_contain_text("holds no flow")
+    builder.page.clock.fast_forward("00:15")
+    expect(builder.page.locator(".toast")).to_be_visible()  # why can still be read
+    builder.page.clock.fast_forward("00:06")
+    expect(builder.page.locator(".toast")).to_have_count(0)
     steps = {"holdfast": "steps", "steps": [{"id": "extra", "type": "delay", "config": {"for": "1h"}}]}
     with builder.saved():
         drop(builder.page, "steps.json", json.dumps(steps), "#board")
