@@ -120,8 +120,8 @@ class DryContext:
     async def people(self, name: str) -> list[Person]:
         return [Person(name)]
 
-    async def starter(self) -> Person | None:
-        return None
+    async def starters(self) -> list[Person]:
+        return []
 
     async def start_run(self, flow: str, body: Any) -> int:
         raise WouldCall({"flow": flow, "trigger": {"body": body}})

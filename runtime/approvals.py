@@ -142,7 +142,7 @@ def _posted(value: Any) -> str:
 
 def started_by(approval: Approval, user: Any) -> bool:
     """Whether this person started the run, and may therefore not approve it."""
-    return user is not None and approval.rules.get("starter") == user.pk
+    return user is not None and user.pk in (*approval.rules.get("starters", ()), approval.rules.get("starter"))
 
 
 def has_left(approval: Approval, recipient: Recipient) -> bool:

@@ -32,15 +32,15 @@ select from {users} u where u.id = %(user)s and u.is_active and (u.is_superuser 
     select from membership where user_id = u.id and (
         team_id = %(team)s and (%(as)s = '@' or role in ('operator', 'admin')) or team_id::text = %(as)s and role in ('operator', 'admin'))))
 """
-# Who started the run, or the one that started it.
-STARTER = """
-with recursive above as (
-    select id, parent_id, started_by_id from run where id = %s
-    union all select r.id, r.parent_id, r.started_by_id from run r join above on r.id = above.parent_id
+# Who started the run, those that it goes back to as a sub-flow, and those that it was started after, with their input.
+STARTERS = """
+with recursive before as (
+    select id, parent_id, rerun_of_id, started_by_id from run where id = %s
+    union select r.id, r.parent_id, r.rerun_of_id, r.started_by_id from run r join before b on r.id in (b.parent_id, b.rerun_of_id)
 )
-select started_by_id from above where started_by_id is not null order by id desc limit 1
+select started_by_id from before where started_by_id is not null
 """
-ADDRESS = f"select id, coalesce(email, '') from {{users}} where id = ({STARTER})"
+ADDRESSES = f"select id, coalesce(email, '') from {{users}} where id in ({STARTERS}) order by id"
 
 
 class Reader(Protocol):
@@ -107,18 +107,16 @@ def _why_not(entry: str, rows: list[tuple]) -> str:
     return f"There is nobody whom this flow may ask by the name “{word[:100]}”. {ask}"
 
 
-async def starter(reader: Reader, run_id: int) -> Person | None:
-    """Who started the run, or the one that it is a sub-flow of, if it was somebody with an account."""
-    rows = await reader.query(_sql(ADDRESS), [run_id])
-    return Person(rows[0][1], rows[0][0]) if rows else None
+async def starters(reader: Reader, run_id: int) -> list[Person]:
+    """The people with accounts who started the run, or one that it goes back to."""
+    return [Person(email, pk) for pk, email in await reader.query(_sql(ADDRESSES), [run_id])]
 
 
 def started(run_id: int, user: Any) -> bool:
-    """Whether this person started the run, or the one that it is a sub-flow of."""
+    """Whether this person is one of these."""
     with connection.cursor() as cursor:
-        cursor.execute(STARTER, [run_id])
-        row = cursor.fetchone()
-    return user is not None and row is not None and row[0] == user.pk
+        cursor.execute(STARTERS, [run_id])
+        return user is not None and (user.pk,) in cursor.fetchall()
 
 
 def _sql(statement: str) -> str:

@@ -155,8 +155,8 @@ class StepContext:
     async def people(self, name: str) -> list[Person]:
         return await people.named(self._execution.services, name, self._execution.plan.team_id)
 
-    async def starter(self) -> Person | None:
-        return await people.starter(self._execution.services, self.run_id)
+    async def starters(self) -> list[Person]:
+        return await people.starters(self._execution.services, self.run_id)
 
     async def start_run(self, flow: str, body: Any) -> int:
         execution = self._execution

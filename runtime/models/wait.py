@@ -90,7 +90,7 @@ class Approval(models.Model):
     `{"id", "label", "type", "required", "options"}`, `effects` says what each answer causes.
 
     `rules` are the step's choices that hold while it is open (see `runtime.asking`): `remind`, `escalate` (seconds),
-    `comment`, `sign_in`, `outvoted`, `starter`, `members` (address -> `Person.member_of`). `stage` is the one that is asked, of those that are asked one after the other;
+    `comment`, `sign_in`, `outvoted`, `starters`, `members` (address -> `Person.member_of`). `stage` is the one that is asked, of those that are asked one after the other;
     `next_at` when somebody is to be reminded or asked in addition."""
 
     wait = models.OneToOneField(Wait, models.CASCADE, primary_key=True, related_name="approval")

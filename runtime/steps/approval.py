@@ -98,7 +98,8 @@ class ApprovalConfig(Config):
         False, title="Answer only when signed in", description="Otherwise the link in the mail is enough."
     )
     no_self: bool = Field(
-        False, title="Nobody approves what they started", description="Whoever started the run is not asked."
+        False, title="Nobody approves what they started",
+        description="Whoever started the run, or one that it was started after, is not asked.",
     )
 
     @model_validator(mode="after")
@@ -177,17 +178,17 @@ def _time(config: Mapping[str, Any], name: str):
 
 async def _question(ctx: Context) -> Question:
     config = ctx.config
-    starter = await ctx.starter() if config["no_self"] else None
-    asked = await _asked(ctx, "approvers", starter, {})
+    starters = await ctx.starters() if config["no_self"] else []
+    asked = await _asked(ctx, "approvers", starters, {})
     if not 0 < len(asked) <= MOST_APPROVERS:
         words = f"An approval asks 1 to {MOST_APPROVERS} people; here are {len(asked)}."
-        if starter is not None and not asked:
+        if starters and not asked:
             words = "Nobody is left to ask: the only approver started the run."
         raise StepError(words, field="approvers")
     needed = config["needed"]
     if config["policy"] == "count" and needed > len(asked):
         raise StepError(f"{needed} have to approve, but only {len(asked)} are asked.", field="needed")
-    more = await _asked(ctx, "escalate_to", starter, asked) if config["escalate_to"] else {}
+    more = await _asked(ctx, "escalate_to", starters, asked) if config["escalate_to"] else {}
     try:
         subject = check_line(str(config["subject"]).strip(), "question")[:LONGEST_SUBJECT]
     except ValueError as wrong:
@@ -206,12 +207,12 @@ async def _question(ctx: Context) -> Question:
         accounts={person.address: person.user_id for person in people if person.user_id is not None},
         stages=_stages(asked) if config["policy"] == "ordered" else {},
         standby=tuple(person.address for person, _ in more.values()),
-        rules=_rules(config, starter, more, people),
+        rules=_rules(config, starters, more, people),
     )
 
 
 async def _asked(
-    ctx: Context, field: str, starter: Person | None, without: Mapping[str, Any]
+    ctx: Context, field: str, starters: list[Person], without: Mapping[str, Any]
 ) -> dict[str, tuple[Person, int]]:
     """Address in lower case -> (who, the number of the line that named them first)."""
     found: dict[str, tuple[Person, int]] = {}
@@ -219,7 +220,7 @@ async def _asked(
         for entry in line if isinstance(line, list) else [line]:
             for person in await _meant(ctx, entry, field):
                 key = person.address.lower()
-                own = starter is not None and (person.user_id == starter.user_id or key == starter.address.lower())
+                own = any(person.user_id == one.user_id or key == one.address.lower() for one in starters)
                 if not own and key not in without:
                     found.setdefault(key, (person, number))
     return found
@@ -240,7 +241,7 @@ def _stages(asked: Mapping[str, tuple[Person, int]]) -> dict[str, int]:
     return {person.address: lines.index(number) + 1 for person, number in asked.values()}
 
 
-def _rules(config: Mapping[str, Any], starter: Person | None, standby: Mapping[str, Any], people: list[Person]) -> dict[str, Any]:
+def _rules(config: Mapping[str, Any], starters: list[Person], standby: Mapping[str, Any], people: list[Person]) -> dict[str, Any]:
     rules: dict[str, Any] = {}
     if members := {person.address: person.member_of for person in people if person.member_of}:
         rules["members"] = members
@@ -253,8 +254,8 @@ def _rules(config: Mapping[str, Any], starter: Person | None, standby: Mapping[s
             rules[key] = True
     if config["rejection"] == "outvoted":
         rules["outvoted"] = True
-    if starter is not None:
-        rules["starter"] = starter.user_id
+    if starters:
+        rules["starters"] = [one.user_id for one in starters]
     return rules
 
 

@@ -223,8 +223,8 @@ class Context(Protocol):
     async def people(self, name: str) -> list[Person]:
         """Those whom `@account` or `team:name` means in a flow of this team. Raises StepError."""
 
-    async def starter(self) -> Person | None:
-        """Who started the run, if it was somebody with an account."""
+    async def starters(self) -> list[Person]:
+        """Who started the run, those that it goes back to as a sub-flow, and those that it was started after: who have accounts."""
 
     async def start_run(self, flow: str, body: Any) -> int:
         """Start a run of another flow of the team, once for each take of the step. Returns its id. Raises StepError."""

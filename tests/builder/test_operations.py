@@ -257,10 +257,10 @@ def test_who_may_not_answer_finds_no_link_of_somebody_who_may(client, operator, 
     """Where mails stay in the product every operator reads them, and so does who started the run."""
     settings.HOLDFAST_EMAIL = None
     message, token = asked
-    Approval.objects.update(rules={"starter": operator.pk})
+    Approval.objects.update(rules={"starters": [operator.pk]})
     for name in ("mail", "mail_body"):
         assert token not in text(client.get(reverse(name, args=[message.pk])))
-    Approval.objects.update(rules={"starter": factories.user("operator").pk})
+    Approval.objects.update(rules={"starters": [factories.user("operator").pk]})
     assert token in text(client.get(reverse("mail", args=[message.pk])))
 
 

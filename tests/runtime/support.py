@@ -48,7 +48,7 @@ class MemoryContext:
     lines: list[tuple[str, str]] = field(default_factory=list)
     masker: Masker = field(default_factory=Masker)
     named: dict[str, list[Person]] = field(default_factory=dict)
-    started_by: Person | None = None
+    started_by: list[Person] = field(default_factory=list)
     admitted: list[tuple[str, int]] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class MemoryContext:
     async def people(self, name: str) -> list[Person]:
         return self.named[name]
 
-    async def starter(self) -> Person | None:
+    async def starters(self) -> list[Person]:
         return self.started_by
 
     async def start_run(self, flow: str, body: Any) -> int:

@@ -203,6 +203,25 @@ def test_who_started_it_finds_no_way_around_the_others(engine):
         assert approvals.decide(approval, "approve", user=kim).state == "decided"
 
 
+def test_nor_do_those_who_started_what_it_goes_back_to(engine):
+    """Started again by somebody else, or gone on with: it is still what they had asked for."""
+    dana, lee = member("dana", "operator"), member("lee", "operator")
+    engine.worker()
+    bad = {"id": "bad", "type": "probe", "config": {"fail": 9, "retry": False}}
+    version = engine.publish([bad, step(approvers=["@dana", "@lee", KIM], no_self=True)])
+    first = engine.start(version, user=dana)
+    engine.ends(first, "failed")
+    engine.release("healed")
+    for keep in (False, True):
+        again = acts.rerun(Run.objects.get(pk=first), user=lee, keep=keep)
+        engine.parked(again)
+        approval = Approval.objects.select_related("wait").get(run_id=again)
+        assert [one.address for one in approval.recipients.all()] == [KIM]
+        assert [approvals.decide(approval, "approve", user=one).state for one in (dana, lee)] == ["own", "own"]
+        assert not waits.fire(approval.pk, user=dana)
+        acts.cancel(again, user=lee)
+
+
 def test_who_has_left_the_team_that_was_asked_answers_no_more(engine):
     """By the link that is still in their mailbox, and signed in elsewhere; whatever the team is called by now."""
     lee_and_kim_are_finance()
