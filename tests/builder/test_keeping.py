@@ -133,6 +133,20 @@ def test_a_press_counts_once_keeps_the_version_that_was_shown_and_the_new_run_sa
     assert f"Kept from run {run.pk:,}, which is gone" in client.get(reverse("run", args=[new.pk]), {"step": "qualify"}).content.decode()
 
 
+def test_the_dialogs_say_which_call_has_its_key_again_and_which_run_goes_on(client, operator):
+    run = factories.run(factories.version(factories.LEAD | {"steps": STEPS}), state="failed", error={"message": "Failed by hand"})
+    factories.attempt(run, "qualify", 1, 0, 3, outcome="unknown", error="No answer within 60 s.")
+    repaired(run, "deal")
+    asked = client.get(reverse("run_continue", args=[run.pk])).content.decode()
+    assert "may have happened: it is made again with the key that it had" in asked and "unless it says otherwise" in asked
+    other = failed()
+    repaired(other, "deal")
+    new = acts.rerun(other, version=other.workflow.live_version, keep=True)
+    for dialog in (reverse("run_requeue", args=[other.pk]), reverse("run_retry", args=[other.pk]) + "?step=deal"):
+        html = client.get(dialog).content.decode()
+        assert f"Run {new:,} was begun with the results of this one" in html and 'method="post"' not in html.split("again-title")[1]
+
+
 def test_a_refusal_is_said_and_changes_nothing(client, operator):
     run = failed()
     repaired(run, "deal")
