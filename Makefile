@@ -102,10 +102,10 @@ sbom:
 	@$(PYTHON) tests/sbom.py
 
 # Known vulnerabilities of what is installed, asked of the package index. What it could not be asked of is no clean bill: a mirror
-# may serve packages and know nothing of them.
+# may serve packages and know nothing of them; ARGS="--vulnerability-service osv" asks elsewhere.
 audit:
 	@test -x .venv-lock/bin/pip-audit || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet pip-audit; }
-	@.venv-lock/bin/pip-audit --requirement requirements.txt --require-hashes --disable-pip --strict || { \
+	@.venv-lock/bin/pip-audit --requirement requirements.txt --require-hashes --disable-pip --strict $(ARGS) || { \
 	  echo "Not clean: something is known of a package, or the index could not be asked about one. The lines above say which."; exit 1; }
 
 clean:
