@@ -19,9 +19,7 @@ from .starts import Live, Started, as_text, outcome
 
 FIND = f"select h.* from {WAITING_FOR_NO_DISK}, holdfast_webhook(%s, %s) h"
 FIND_WITHIN = "select * from holdfast_webhook(%s, %s)"
-POST = """
-call holdfast_post(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, null, null, null, null, null)
-"""
+POST = f"call holdfast_post({', '.join(f'${n}' for n in range(1, 14))}, null, null, null, null, null)"
 MOST_REMEMBERED = 1000
 
 
@@ -63,8 +61,8 @@ def forget_hook(token: str) -> None:
 
 def find(token: str, per_minute: int) -> Hook | None:
     """None where it is disabled, deleted, unpublished or unknown."""
+    forget()
     with connection.cursor() as cursor:
-        forget(cursor)
         cursor.execute(FIND_WITHIN if connection.in_atomic_block else FIND, [token, each(per_minute)])
         row = cursor.fetchone()
     if row is None:
@@ -79,10 +77,8 @@ def post(hook: Hook, per_minute: int, input: dict[str, Any], key: str | None, in
     """Count a request of this webhook and start its run, outside of any transaction. None, and nothing is done, where the webhook
     is not as it was when it was found, or the request is beyond the rate."""
     terms = slots.terms(hook.live.limits, hook.live.workflow_id, input)
-    with connection.cursor() as cursor:
-        forget(cursor)
-        cursor.execute(POST, [
-            hook.pk, hook.seen, each(per_minute), key, input_hash, as_text(input), *terms.columns().values(),
-        ])  # fmt: skip
-        later, *made = cursor.fetchone()
-    return outcome(*made, key, input_hash) if later == 0 else None
+    forget()
+    later, run_id, fresh, kept, why = connection.ask(POST, [
+        hook.pk, hook.seen, each(per_minute), key, input_hash, as_text(input), *terms.columns().values(),
+    ])  # fmt: skip
+    return outcome(int(run_id), fresh == "t", kept, why, key, input_hash) if later == "0" else None

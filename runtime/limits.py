@@ -10,7 +10,6 @@ import random
 from datetime import timedelta
 from functools import cache
 from ipaddress import IPv6Address, ip_address
-from typing import Any
 
 from django.db import connection
 
@@ -36,8 +35,8 @@ def admitted(key: str, per_minute: int) -> float:
     worth may come at once. A rate of 0 admits everything."""
     if not per_minute:
         return 0.0
+    forget()
     with connection.cursor() as cursor:
-        forget(cursor)
         cursor.execute(ADMIT_WITHIN if connection.in_atomic_block else ADMIT, [key, each(per_minute)])
         return cursor.fetchone()[0]
 
@@ -45,8 +44,8 @@ def admitted(key: str, per_minute: int) -> float:
 def count(key: str, each: timedelta, at_once: timedelta) -> None:
     """Count what is limited afterwards, such as a failure: one in `each`, and as many at once as fit into `at_once`. More
     change nothing."""
+    forget()
     with connection.cursor() as cursor:
-        forget(cursor)
         cursor.execute(COUNT, {"key": key, "each": each, "at_once": at_once})
 
 
@@ -63,10 +62,11 @@ def each(per_minute: int) -> timedelta | None:
     return timedelta(minutes=1) / per_minute if per_minute else None
 
 
-def forget(cursor: Any) -> None:
+def forget() -> None:
     """Now and then, what counts no more."""
     if not random.randrange(FORGET_ONCE_IN):
-        cursor.execute(FORGET)
+        with connection.cursor() as cursor:
+            cursor.execute(FORGET)
 
 
 def caller(address: str) -> str:

@@ -1,13 +1,18 @@
-"""Django's Postgres, but for one thing: a connection that was in use a moment ago tells by its socket whether it still lives."""
+"""Django's Postgres, but for two things: a connection that was in use a moment ago tells by its socket whether it still lives, and
+a statement that is all there is to a request can be asked without a cursor."""
 
 from __future__ import annotations
 
 import math
 import select
 import time
+from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 from django.db.backends.postgresql import base
+from psycopg.errors import error_from_result
+from psycopg.pq import DiagnosticField, ExecStatus
 
 FRESH_SECONDS = 1.0
 """A server that ended, or ended the connection, has said so to the socket. One whose machine died has not, and is noticed by
@@ -34,3 +39,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
         poll = select.poll()
         poll.register(self.connection.fileno(), select.POLLIN)
         return not poll.poll(0)
+
+    def ask(self, sql: str, parameters: Sequence[Any]) -> list[str | None]:
+        """The row that a statement gives, as texts. Its parameters stand in it as `$1`, `$2` and so on, and go as texts.
+
+        One call of libpq: the cursors of psycopg and Django take three times as much of the processor. Raises what they raise."""
+        self.close_if_health_check_failed()
+        self.ensure_connection()
+        self.used_at = time.monotonic()
+        if self.queries_logged:
+            self.queries_log.append({"sql": sql, "time": "0"})
+        texts = [None if value is None else str(value).encode() for value in parameters]
+        with self.wrap_database_errors:
+            result = self.connection.pgconn.exec_params(sql.encode(), texts)
+            if result.status != ExecStatus.TUPLES_OK:
+                raise error_from_result(result) if result.error_field(DiagnosticField.SQLSTATE) else psycopg.OperationalError(result.get_error_message())
+        values = [result.get_value(0, column) for column in range(result.nfields)]
+        return [None if value is None else value.decode() for value in values]

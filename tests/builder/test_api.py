@@ -90,7 +90,9 @@ def test_an_import_with_problems_lists_them_all_and_saves_nothing(program, chang
 
 def test_an_import_that_would_start_itself_and_refers_to_nothing_is_told_both_and_saves_nothing(program):
     def runs(name: str, *flows: str, **more: Any) -> dict[str, Any]:
-        steps = [{"id": f"s{n}", "type": "workflow", "config": {"flow": flow, **more}} for n, flow in enumerate(flows)]
+        steps = [
+            {"id": f"s{n}", "type": "workflow", "name": f"Run {flow}", "config": {"flow": flow, **more}} for n, flow in enumerate(flows)
+        ]
         return {**FLOW, "name": name, "steps": steps}
 
     for name, flow in (("B", "C"), ("C", "A"), ("D", "D")):
@@ -102,7 +104,7 @@ def test_an_import_that_would_start_itself_and_refers_to_nothing_is_told_both_an
     told = [(one["step"], one["field"]) for one in response.json()["error"]["problems"]]
     assert told == [*[(f"s{n}", "config.input") for n in range(4)], ("s2", "config.flow"), ("s3", "config.flow")]
     words = " ".join(one["message"] for one in response.json()["error"]["problems"])
-    assert "itself: A, step “s2” → B, step “s0” → C, step “s0” → A." in words and "itself: A, step “s3” → A." in words
+    assert "itself: A, step “Run B” → B, step “Run C” → C, step “Run A” → A." in words and "itself: A, step “Run A” → A." in words
     assert program("POST", "/workflows/import", {"definition": runs("E", "B", "D")}).status_code == 201
 
 
