@@ -45,7 +45,6 @@ def _ring(run_id: int | None) -> None:
             payload, _stands_until = MORE, now + STANDS_SECONDS
         _rung = now
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("select pg_notify(%s, %s)", [CHANNEL, payload])
+        connection.ask("select pg_notify($1, $2)", [CHANNEL, payload])
     except Error:
         log.exception("The bell for the workers could not be rung; they look by themselves.")
