@@ -53,6 +53,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with self.wrap_database_errors:
             result = self.connection.pgconn.exec_params(sql.encode(), texts)
             if result.status != ExecStatus.TUPLES_OK:
-                raise error_from_result(result) if result.error_field(DiagnosticField.SQLSTATE) else psycopg.OperationalError(result.get_error_message())
+                refused = result.error_field(DiagnosticField.SQLSTATE)  # else the connection is gone
+                raise error_from_result(result) if refused else psycopg.OperationalError(result.get_error_message())
         values = [result.get_value(0, column) for column in range(result.nfields)]
         return [None if value is None else value.decode() for value in values]
