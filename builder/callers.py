@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db import connection
@@ -13,8 +12,10 @@ from django.db import connection
 from runtime.models import Workflow
 from runtime.steps import step_types
 
+from .circles import SUB_FLOW_STEPS
+
 # The places of what is live, and of the drafts, that name this flow: the flow that they are in, and the step's label, or none for a trigger.
-USED_BY = """
+USED_BY = f"""
 with told as (
   select w.id, w.name, v.definition, v.created_at as made_at, true as live
   from workflow w join version v on v.id = w.live_version_id where w.team_id = %(team)s and w.deleted_at is null
@@ -25,16 +26,14 @@ with told as (
   select id, name, definition::jsonb, made_at, live from told where id <> %(flow)s and position('"flow"' in definition::text) > 0
 )
 select distinct id, name, live, coalesce(nullif(step ->> 'name', ''), %(unnamed)s)
-from naming cross join lateral jsonb_path_query(definition, '$.**.steps[*] ? (@.type == "workflow" && @.config.flow.type() == "string")') as step
-where holdfast_flow(%(team)s, step #>> '{config,flow}', made_at) = %(flow)s
+from naming cross join lateral jsonb_path_query(definition, {SUB_FLOW_STEPS}) as step
+where holdfast_flow(%(team)s, step #>> '{{config,flow}}', made_at) = %(flow)s
 union all
 select distinct id, name, live, null
 from naming cross join lateral jsonb_path_query(definition, '$.triggers[*] ? (@.type == "ended" && @.config.flow.type() == "string")') as began
-where holdfast_flow(%(team)s, began #>> '{config,flow}', made_at) = %(flow)s
+where holdfast_flow(%(team)s, began #>> '{{config,flow}}', made_at) = %(flow)s
 order by 2, 1, 4
 """
-
-
 _READ = re.compile(r"\btrigger\.body\.\??([A-Za-z_]\w*)")
 
 
@@ -57,20 +56,18 @@ class Caller:
 
 
 def callers_of(workflow: Workflow) -> list[Caller]:
-    return list(_callers(workflow))
+    with connection.cursor() as cursor:
+        cursor.execute(USED_BY, {"team": workflow.team_id, "flow": workflow.pk, "unnamed": step_types()["workflow"].label})
+        rows = cursor.fetchall()
+    callers = []
+    for flow, name in dict.fromkeys((flow, name) for flow, name, *_ in rows):
+        places = [(live, step) for of, _, live, step in rows if of == flow]
+        steps = tuple(dict.fromkeys(step for _, step in places if step is not None))
+        callers.append(Caller(flow, name, steps, any(step is None for _, step in places), any(live for live, _ in places)))
+    return callers
 
 
 def reads_of(flow: int) -> list[str]:
     """The names that a flow reads of `trigger.body`, as it is live, else as its draft has it; each once, in their order."""
     [(live, draft)] = Workflow.objects.filter(pk=flow).values_list("live_version__definition", "draft__definition")
     return list(dict.fromkeys(_READ.findall(json.dumps(live or draft or {}))))
-
-
-def _callers(workflow: Workflow) -> Iterator[Caller]:
-    with connection.cursor() as cursor:
-        cursor.execute(USED_BY, {"team": workflow.team_id, "flow": workflow.pk, "unnamed": step_types()["workflow"].label})
-        rows = cursor.fetchall()
-    for flow, name in dict.fromkeys((flow, name) for flow, name, *_ in rows):
-        places = [(live, step) for of, _, live, step in rows if of == flow]
-        steps = tuple(dict.fromkeys(step for _, step in places if step is not None))
-        yield Caller(flow, name, steps, any(step is None for _, step in places), any(live for live, _ in places))

@@ -13,14 +13,16 @@ from runtime.steps import step_types
 
 from .editing.places import label_of
 
+SUB_FLOW_STEPS = """'$.**.steps[*] ? (@.type == "workflow" && @.config.flow.type() == "string")'"""
+"""The steps of a definition that run a flow, as a path of Postgres (SQL/JSON) that it takes as `jsonb`."""
 # Which flows of the team the names stand for, in a version that is made now.
 MEANT = "select name, holdfast_flow(%s, name, clock_timestamp()) from unnest(%s::text[]) as asked(name)"
 # What the live versions of some flows run: the flow, its name, the step's label, and the name and the flow that it calls.
-RUN_BY = """
+RUN_BY = f"""
 select distinct w.id, w.name, coalesce(nullif(step ->> 'name', ''), %s), called, holdfast_flow(w.team_id, called, v.created_at)
 from workflow w join version v on v.id = w.live_version_id
-cross join lateral jsonb_path_query(v.definition::jsonb, '$.**.steps[*] ? (@.type == "workflow" && @.config.flow.type() == "string")') as step
-cross join lateral (select step #>> '{config,flow}') as named(called)
+cross join lateral jsonb_path_query(v.definition::jsonb, {SUB_FLOW_STEPS}) as step
+cross join lateral (select step #>> '{{config,flow}}') as named(called)
 where w.id = any(%s) and w.deleted_at is null
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 
 @pytest.fixture
@@ -15,3 +16,13 @@ def operator(client) -> Any:
     person = factories.user("operator")
     client.force_login(person)
     return person
+
+
+@pytest.fixture
+def ines(db) -> Client:
+    """The browser of a builder of the first team."""
+    from tests.builder import factories
+
+    browser = Client()
+    browser.force_login(factories.user("builder", name="ines"), "django.contrib.auth.backends.ModelBackend")
+    return browser

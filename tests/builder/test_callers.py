@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from builder.callers import callers_of
@@ -28,13 +27,6 @@ def flow(name: str, *runs: str, after: str = "") -> dict[str, Any]:
 @pytest.fixture
 def team():
     return factories.team()
-
-
-@pytest.fixture
-def client(team) -> Client:
-    client = Client()
-    client.force_login(factories.user("builder", of=team, name="ines"), "django.contrib.auth.backends.ModelBackend")
-    return client
 
 
 def live(team, definition: dict[str, Any]) -> Workflow:
@@ -75,45 +67,45 @@ def test_a_step_without_a_name_is_called_by_its_type(team):
     assert ways(used) == {"Quote": "runs it in “Sub-flow”"}
 
 
-def test_one_that_was_deleted_uses_nothing(team, client):
+def test_one_that_was_deleted_uses_nothing(team, ines):
     used, gone = live(team, flow("Price")), live(team, flow("Quote", "Price"))
-    client.post(reverse("flow_delete", args=[gone.pk]))
+    ines.post(reverse("flow_delete", args=[gone.pk]))
     assert ways(used) == {}
 
 
-def test_its_settings_and_the_question_before_its_end_name_them(team, client):
+def test_its_settings_and_the_question_before_its_end_name_them(team, ines):
     used, other = live(team, flow("Price")), live(team, flow("Alone"))
     quote = live(team, flow("Quote", "Price"))
-    settings = client.get(reverse("flow_panel", args=[used.pk]), {"settings": "", "tab": "setup"}).content.decode()
+    settings = ines.get(reverse("flow_panel", args=[used.pk]), {"settings": "", "tab": "setup"}).content.decode()
     assert "Used by 1 flow<" in settings and reverse("flow", args=[quote.pk]) in settings
-    assert "Used by" not in client.get(reverse("flow_panel", args=[other.pk]), {"settings": ""}).content.decode()
-    asked = client.post(reverse("flow_callers", args=[used.pk])).content.decode()
+    assert "Used by" not in ines.get(reverse("flow_panel", args=[other.pk]), {"settings": ""}).content.decode()
+    asked = ines.post(reverse("flow_callers", args=[used.pk])).content.decode()
     assert "<b>Quote</b> runs it in “Ask Price”" in asked
-    assert "No other flow uses it." in client.post(reverse("flow_callers", args=[other.pk])).content.decode()
+    assert "No other flow uses it." in ines.post(reverse("flow_callers", args=[other.pk])).content.decode()
 
 
-def test_the_step_leads_to_the_flow_that_it_runs(team, client):
+def test_the_step_leads_to_the_flow_that_it_runs(team, ines):
     make_flow(team, "Price", user=None)
     used = live(team, flow("Price"))
     caller = make_flow(team, "Quote", user=None, definition=flow("Quote", "Price", "Nowhere"))
     way = f'<a href="{reverse("flow", args=[used.pk])}">Open '
-    panel = client.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
+    panel = ines.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
     assert f"{way}Price</a>" in panel  # of two by this name the live one
-    assert "Open " not in client.get(reverse("flow_panel", args=[caller.pk]), {"step": "s1"}).content.decode()
+    assert "Open " not in ines.get(reverse("flow_panel", args=[caller.pk]), {"step": "s1"}).content.decode()
 
 
-def test_the_step_tells_what_the_flow_that_it_runs_wants_to_be_given(team, client):
+def test_the_step_tells_what_the_flow_that_it_runs_wants_to_be_given(team, ines):
     price = flow("Price", "{{ trigger.body.region }}")
     price["steps"].append({"id": "x", "type": "set", "config": {"values": {"a": "{{ trigger.body.count * trigger.body.?rate.orValue(1) }}", "b": "{{ trigger.body.count }}"}}})
     live(team, price)
     caller = make_flow(team, "Quote", user=None, definition=flow("Quote", "Price"))
-    panel = client.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
+    panel = ines.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
     assert "Open Price</a>, which reads region, count, rate of what it is given<" in panel
 
 
-def test_and_does_so_after_that_got_another_name(team, client):
+def test_and_does_so_after_that_got_another_name(team, ines):
     used = live(team, flow("Price"))
     caller = make_flow(team, "Quote", user=None, definition=flow("Quote", "Price"))
     publish(used, flow("List price"))
-    panel = client.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
+    panel = ines.get(reverse("flow_panel", args=[caller.pk]), {"step": "s0"}).content.decode()
     assert f'<a href="{reverse("flow", args=[used.pk])}">Open List price</a>' in panel

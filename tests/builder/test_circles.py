@@ -34,13 +34,6 @@ def team():
     return factories.team()
 
 
-@pytest.fixture
-def client(team) -> Client:
-    client = Client()
-    client.force_login(factories.user("builder", of=team, name="ines"), "django.contrib.auth.backends.ModelBackend")
-    return client
-
-
 def live(team, name: str, *flows: str) -> Workflow:
     """Published past every check, as it is while nothing is wrong with it yet."""
     flow = Workflow.objects.create(team=team, name=name)
@@ -48,31 +41,31 @@ def live(team, name: str, *flows: str) -> Workflow:
     return flow
 
 
-def told(client: Client) -> str:
-    return " ".join(str(message) for message in client.get(reverse("flows")).context["messages"])
+def told(ines: Client) -> str:
+    return " ".join(str(message) for message in ines.get(reverse("flows")).context["messages"])
 
 
 WAY = "itself: A, step “Run B” → B, step “Run C” → C, step “Run A” → A."
 
 
-def test_no_file_brings_one_in(team, client):
+def test_no_file_brings_one_in(team, ines):
     live(team, "B", "C"), live(team, "C", "A")
     file = SimpleUploadedFile("a.json", json.dumps(runs("A", "B")).encode())
-    client.post(reverse("flow_import"), {"file": file, "team": team.pk})
-    said = told(client)
+    ines.post(reverse("flow_import"), {"file": file, "team": team.pk})
+    said = told(ines)
     assert "Nothing was imported." in said and WAY in said
     assert not Workflow.objects.filter(name="A").exists()
     file = SimpleUploadedFile("d.json", json.dumps(runs("D", "B")).encode())
-    client.post(reverse("flow_import"), {"file": file, "team": team.pk})
+    ines.post(reverse("flow_import"), {"file": file, "team": team.pk})
     assert Workflow.objects.filter(name="D").exists()
 
 
-def test_no_template_is_one(team, client, monkeypatch):
+def test_no_template_is_one(team, ines, monkeypatch):
     live(team, "B", "A")
     monkeypatch.setattr("builder.views.flows.example", lambda name: runs("Example", "B"))
-    client.post(reverse("flow_new"), {"example": "any", "name": "A", "team": team.pk})
-    assert "step “Run B” → B, step “Run A” → A" in told(client) and not Workflow.objects.filter(name="A").exists()
-    client.post(reverse("flow_new"), {"example": "any", "name": "Other", "team": team.pk})
+    ines.post(reverse("flow_new"), {"example": "any", "name": "A", "team": team.pk})
+    assert "step “Run B” → B, step “Run A” → A" in told(ines) and not Workflow.objects.filter(name="A").exists()
+    ines.post(reverse("flow_new"), {"example": "any", "name": "Other", "team": team.pk})
     assert Workflow.objects.filter(name="Other").exists()
 
 
@@ -81,16 +74,16 @@ def test_the_examples_are_none(team):
         assert not list(circles(one.definition, team.pk))
 
 
-def test_it_is_not_published_by_the_builder(team, client):
+def test_it_is_not_published_by_the_builder(team, ines):
     live(team, "B", "C"), live(team, "C", "A")
     flow = make_flow(team, "A", user=None)
     drafts.save(flow, runs("A", "B"), revision=None, label="Put")
     [problem] = [one for one in Board.of(flow).blocking if "start itself" in one.message]
     assert (problem.step, problem.field) == ("s0", "config.flow") and WAY in problem.message
     revision = drafts.load(flow).revision
-    answer = client.post(reverse("flow_publish", args=[flow.pk]), {"revision": revision})
+    answer = ines.post(reverse("flow_publish", args=[flow.pk]), {"revision": revision})
     assert answer.status_code == 422 and not Version.objects.filter(workflow=flow).exists()
-    page = client.get(reverse("flow", args=[flow.pk])).content.decode()
+    page = ines.get(reverse("flow", args=[flow.pk])).content.decode()
     assert "would start itself" in page
 
 
@@ -118,14 +111,14 @@ def test_nor_by_the_api(team):
     assert answer.status_code == 422 and not Version.objects.filter(workflow=flow).exists()
 
 
-def test_an_older_version_that_closes_it_does_not_go_live(team, client):
+def test_an_older_version_that_closes_it_does_not_go_live(team, ines):
     flow = live(team, "A", "B")
     publish(flow, runs("A", "Elsewhere"))
     live(team, "B", "A")
-    client.post(reverse("flow_version_live", args=[flow.pk, 1]))
+    ines.post(reverse("flow_version_live", args=[flow.pk, 1]))
     flow.refresh_from_db()
     assert flow.live_version.number == 2
-    assert "Nothing was changed" in told(client)
+    assert "Nothing was changed" in told(ines)
 
 
 def test_a_step_without_a_name_is_called_as_the_canvas_calls_it(team):
