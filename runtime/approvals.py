@@ -281,11 +281,12 @@ def remind(approval: Approval, *, user: Any = None) -> int:
     wait = _open(approval)
     if wait is None:
         return 0
-    just_now = OutboxMessage.objects.filter(
+    reminded = OutboxMessage.objects.filter(
         run_id=wait.run_id, path=wait.path, take=wait.take, kind="approval", occurrence__gt=1,
         created_at__gt=business_now() - REMINDED_EVERY,
-    ).values_list("recipient", flat=True)  # fmt: skip
-    silent = [one.address for one in _awaited(approval) if one.address not in set(just_now) and not has_left(approval, one)]
+    )  # fmt: skip
+    just_now = set(reminded.values_list("recipient", flat=True))
+    silent = [one.address for one in _awaited(approval) if one.address not in just_now and not has_left(approval, one)]
     if silent:
         _write(approval, wait, silent, "A reminder: this still waits for your answer.")
         _record("remind", wait, user, f"Reminded {', '.join(silent)}", {"to": silent})
