@@ -84,16 +84,32 @@ def blocks_of_a_claim(own: Any, limit: int, **more: Any) -> int:
     with own.transaction(force_rollback=True):
         own.execute(claims.CLAIM, asked)
     told = own.execute("explain (analyze, buffers, format json) " + claims.CLAIM, asked).fetchone()[0]
-    plan = (json.loads(told) if isinstance(told, str) else told)[0]["Plan"]
+    return _pages(told)
+
+
+def pages_read(sql: str) -> int:
+    """Pages that a statement of Django's connection looks at."""
+    with connection.cursor() as cursor:
+        cursor.execute("explain (analyze, buffers, format json) " + sql)
+        return _pages(cursor.fetchone()[0])
+
+
+def _pages(told: Any) -> int:
+    plan = next(nodes_of(told))
     return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
 
-def _reads(plan: Any) -> Iterator[tuple[str, str, int]]:
-    plan = json.loads(plan) if isinstance(plan, str) else plan
-    nodes = [plan[0]["Plan"]]
+def nodes_of(told: Any) -> Iterator[dict[str, Any]]:
+    """The nodes of a plan as `explain (format json)` tells it, the whole one first."""
+    nodes = [(json.loads(told) if isinstance(told, str) else told)[0]["Plan"]]
     while nodes:
         node = nodes.pop()
         nodes += node.get("Plans", [])
+        yield node
+
+
+def _reads(plan: Any) -> Iterator[tuple[str, str, int]]:
+    for node in nodes_of(plan):
         if (table := node.get("Relation Name")) in LARGE and "Scan" in node["Node Type"]:
             left = sum(node.get(f"Rows Removed by {why}", 0) for why in ("Filter", "Index Recheck"))
             yield table, node["Node Type"], round((node["Actual Rows"] + left) * max(1, node["Actual Loops"]))

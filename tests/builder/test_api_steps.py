@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from builder.api.errors import Refused
 from builder.api.steps import steps_of
 from tests.builder import factories
+from tests.plans import pages_read
 
 pytestmark = pytest.mark.django_db
 
@@ -51,14 +52,6 @@ def _late(cursor_text: str) -> str:
 
     assert cursor_text
     return urlsafe_b64encode(json.dumps(["each[9998]", "each[9998]/add", 1]).encode()).decode()
-
-
-def pages_read(sql: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("explain (analyze, buffers, format json) " + sql)
-        plan = cursor.fetchone()[0]
-    plan = json.loads(plan) if isinstance(plan, str) else plan
-    return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from django.db import connection
 
 from runtime.journal_sql import ROWS
-from tests.plans import LARGE
+from tests.plans import LARGE, nodes_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,11 +46,5 @@ def scans(sql: str) -> list[tuple[str, str | None, str | None]]:
         cursor.execute(f"explain (format json) execute looked_at({', '.join(['null'] * (len(parts) - 1))})")
         told = cursor.fetchone()[0]
         cursor.execute("deallocate looked_at")
-    nodes: list[dict[str, Any]] = [(json.loads(told) if isinstance(told, str) else told)[0]["Plan"]]
-    found = []
-    while nodes:
-        node = nodes.pop()
-        nodes += node.get("Plans", [])
-        if "Relation Name" in node and "Scan" in node["Node Type"]:
-            found.append((node["Relation Name"], node.get("Index Name"), node.get("Index Cond")))
-    return found
+    places = [node for node in nodes_of(told) if "Relation Name" in node and "Scan" in node["Node Type"]]
+    return [(node["Relation Name"], node.get("Index Name"), node.get("Index Cond")) for node in places]
