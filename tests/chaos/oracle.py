@@ -172,8 +172,8 @@ class Judged:
         for path in found.keys() - expected.keys():
             self.verdict.wrong.append(f"{self}: {path} must not have run: {found[path]}")
         for path in expected.keys() & found.keys():
-            if found[path] != expected[path]:
-                self.verdict.wrong.append(f"{self}: {path} gave {found[path]}, not {expected[path]}")
+            if found[path] != expected[path] and not self._failed_before_the_cancel(path, found[path]):
+                self.verdict.wrong.append(f"{self}, {self.state}: {path} gave {found[path]}, not {expected[path]}")
         if self.whole and self.output != self.play.output:
             self.verdict.wrong.append(f"{self}: its output is {self.output}, not {self.play.output}")
         mails = self.tables.mails[self.run_id]
@@ -181,6 +181,10 @@ class Judged:
             self.verdict.duplicated.append(f"{self}: mails {mails - self.play.mails}")
         if self.whole and self.play.mails - mails:
             self.verdict.lost.append(f"{self}: mails {self.play.mails - mails}")
+
+    def _failed_before_the_cancel(self, path: str, gave: tuple[str, Any]) -> bool:
+        """A run that fails ends when its other lanes are at rest. Cancelled before that, it keeps the failure: nobody requeues it."""
+        return self.cancelled and gave == ("failed", None) and self.program.may_fail(path)
 
     def _effects(self) -> None:
         effects = [row for row in self.asked if row["effect"]]

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.paths import step_of
 from tests.chaos import steps as kinds
 from tests.chaos.steps import Here, Play, Step, Sum, played, written
 
@@ -26,6 +27,8 @@ class Program:
     """Step id -> on_interrupted, of calls."""
     ignoring: set[str] = field(default_factory=set)
     """Places whose receiver ignores keys."""
+    refused: set[str] = field(default_factory=set)
+    """Steps whose first call is refused for good, which fails the run."""
 
     def definition(self) -> dict[str, Any]:
         return {"format": 1, "name": self.name, "steps": written(self.steps)}
@@ -36,6 +39,11 @@ class Program:
         found = (re.fullmatch(r"(?:.*/)?people\d+", path) and path for path in self.play.results)
         return {path: self.play.results[path][1] for path in found if path and "[" not in path}
 
+    def may_fail(self, path: str) -> bool:
+        """Whether a call whose first is refused is at this path or inside it."""
+        refused = (one for one in self.play.results if step_of(one) in self.refused)
+        return any(one == path or one.startswith((f"{path}/", f"{path}[")) for one in refused)
+
 
 def program(seed: str, number: int, url: str) -> Program:
     """The program of this number."""
@@ -43,6 +51,7 @@ def program(seed: str, number: int, url: str) -> Program:
     made = Program(f"Program {number}", maker.whole(), hows={call.id: call.how for call in maker.calls})
     played(made.steps, made.play, Here("", {}))
     ignoring = {call.static for call in maker.calls if call.trouble.get("ignore_keys")}
+    made.refused = {call.id for call in maker.calls if call.trouble.get("reject_first")}
     made.ignoring = {place for place in made.play.effects if place.partition("@")[0] in ignoring}
     return made
 
