@@ -5,7 +5,8 @@ with the run's id, and `again` asks for the same when the first reply was lost.
 
 Plans are kept, also those that were made while a table was empty, for which going through a whole index costs as little as
 looking into it once for each row. So the rows that are there are joined by `= any(array[...])`, which only a look by key answers;
-`(...) is true` and `+ 0` keep indexes out that know no key (those of the open, the leased, the oldest rows).
+`(...) is true` and `+ 0` keep indexes out that know no key (those of the open, the leased, the oldest rows). An index of some rows
+alone may be gone through whole in a join; in `lateral (... offset 0)`, which is asked for one row at a time, it is not.
 """
 
 from __future__ import annotations
@@ -119,18 +120,19 @@ where f.run_id = any(array[r.run_id]) and f.path = r.path and f.take = r.take"""
     # A container failed and that is handled: its lanes wait for nothing any more. Comes before the waits and after the
     # frames, for those of the error lane may be in the same batch, those of the lanes cannot.
     "abandon": Statement("bigint text", """
-with r as materialized (select run_id, path, path || '/on_error/' as beside from {rows} as r(run_id, path)), waits as (
-    update wait w set state = 'cancelled' from r
-    where w.run_id = any(array[r.run_id]) and w.state = 'open' and not starts_with(w.path, r.beside)
-      and (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))
+with r as materialized (select run_id, path, path || '/on_error/' as beside from {rows} as r(run_id, path)), opens as (
+    select r.run_id, w.id, w.kind, not starts_with(w.path, r.beside)
+        and (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '[')) as inside
+    from r, lateral (select id, kind, path from wait where run_id = r.run_id and state = 'open' offset 0) w
+), waits as (
+    update wait w set state = 'cancelled' from opens o where o.inside and w.id = any(array[o.id]) and (w.state = 'open') is true
     returning w.id, w.run_id, w.kind
 ), orphans as (
     insert into run_end (run_id, wait_id) select run_id, id from waits where kind = 'child'
 ), attended as (
     update run set state = 'open' from r
-    where run.id = any(array[r.run_id]) and run.state = 'attention' and not exists (
-        select from wait w where w.run_id = r.run_id and w.state = 'open' and w.kind = 'person'
-          and (starts_with(w.path, r.beside) or not (starts_with(w.path, r.path || '/') or starts_with(w.path, r.path || '['))))
+    where run.id = any(array[r.run_id]) and (run.state = 'attention') is true and not exists (
+        select from opens o where o.run_id = r.run_id and o.kind = 'person' group by o.id having not bool_or(o.inside))
 )
 delete from frame f using r where f.run_id = any(array[r.run_id]) and not starts_with(f.path, r.beside)
   and (f.path = r.path or starts_with(f.path, r.path || '/') or starts_with(f.path, r.path || '['))"""),
@@ -157,8 +159,8 @@ from wait w join {rows} as r(run_id, scope, path, take, kind, n, after, until, d
 with kept as (
     select s.id, w.id as wait_id, s.payload
     from {rows} as r(run_id, scope, path)
-    join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.kind = 'callback'
-        and (w.state = 'open') is true
+    join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path
+        and (w.kind = 'callback' and w.state = 'open') is true
     join lateral (
         select id, payload from signal s where s.run_id = r.run_id and s.path = r.path and s.wait_id is null order by id + 0 limit 1
     ) s on true
@@ -170,7 +172,7 @@ update wait w set state = 'resolved', resolved_at = holdfast_now(),
 from kept where w.id = any(array[kept.wait_id]) returning w.run_id, w.id, w.outcome""", """
 select w.run_id, w.id, w.outcome from wait w
 join {rows} as r(run_id, scope, path) on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path
-where w.kind = 'callback' and w.state = 'resolved'"""),
+where (w.kind = 'callback' and w.state = 'resolved') is true"""),
     # A callback takes the signal of its name and key that came before it. Its wait is committed already.
     "named": Statement("bigint bigint bigint text text", """
 with kept as (
@@ -220,11 +222,15 @@ with r as materialized (
 )
 select r.run_id, r.path, coalesce(fresh.id, old.id) from r
 left join fresh on fresh.parent_id = r.run_id and fresh.idempotency_key = r.key
-left join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key""", """
+left join lateral (
+    select id from run where workflow_id = r.workflow_id and trigger_key = 'sub-flow' and idempotency_key = r.key offset 0
+) old on true""", """
 select r.run_id, r.path, old.id
 from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth,
-                 priority, slot_of, slot_key, drops, yields, max_age)
-join run old on old.workflow_id = r.workflow_id and old.trigger_key = 'sub-flow' and old.idempotency_key = r.key""", large=(5,)),
+                 priority, slot_of, slot_key, drops, yields, max_age),
+lateral (
+    select id from run where workflow_id = r.workflow_id and trigger_key = 'sub-flow' and idempotency_key = r.key offset 0
+) old""", large=(5,)),
     # A run that is waited for has ended before the wait was there.
     "childend": Statement("bigint bigint bigint", """
 update wait w set state = 'resolved', resolved_at = holdfast_now(), outcome = json_build_object('by', 'child', 'run', c.id,
@@ -240,16 +246,16 @@ insert into approval
 select w.id, r.run_id, r.subject, r.message, r.details::json, r.form::json, r.effects::json, r.policy, r.needed, r.on_expired,
        r.rules::json, 1, w.created_at + make_interval(secs => r.after)
 from {rows} as r(run_id, scope, path, take, n, subject, message, details, form, effects, policy, needed, on_expired, rules, after)
-join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
-    and w.n = r.n"""),
+join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.take = r.take and w.n = r.n
+    and (w.kind = 'approval') is true"""),
     # Those who may answer it.
     "recipient": Statement("bigint text text int int text text text text bigint int bool bool", """
 insert into recipient (approval_id, address, nonce, key_id, token_hash, user_id, stage, asked_at, standby, handed_to)
 select w.id, r.address, r.nonce, r.key_id, r.token_hash, r.account, r.stage,
        case when r.asked then w.created_at end, r.standby, ''
 from {rows} as r(run_id, scope, path, take, n, address, nonce, key_id, token_hash, account, stage, asked, standby)
-join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.take = r.take and w.kind = 'approval'
-    and w.n = r.n"""),
+join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path and w.take = r.take and w.n = r.n
+    and (w.kind = 'approval') is true"""),
     # Mails, at most one per occurrence.
     "mail": Statement("bigint text int text text int text text", """
 insert into outbox (run_id, path, take, kind, recipient, occurrence, message_id, payload, state, attempts, due_at, error, created_at)
@@ -272,14 +278,14 @@ from {rows} as r(run_id, title, started_at) where run.id = any(array[r.run_id])"
 insert into run_search (run_id, value) select run_id, value from {rows} as r(run_id, value) on conflict do nothing"""),
     # A person has to look at it.
     "attention": Statement("bigint", """
-update run set state = 'attention' from {rows} as r(run_id) where run.id = any(array[r.run_id]) and run.state = 'open'"""),
+update run set state = 'attention' from {rows} as r(run_id) where run.id = any(array[r.run_id]) and (run.state = 'open') is true"""),
     # Everything that can be done now is done; the next due wait calls for the run again. Where its flow says so, a run
     # that waits gives its slot up, except between two attempts of a call.
     "release": Statement("bigint bigint int", """
 update dispatch d set state = 'waiting', token = null, worker_id = null, leased_until = null,
     lost = 0, deaths = 0, alone = false,
     queued = d.yields and not exists (
-        select from wait w where w.run_id = d.run_id and w.state = 'open' and w.kind = 'retry'),
+        select from wait w where w.run_id = d.run_id and w.state = 'open' and (w.kind = 'retry') is true),
     due_at = (select min(w.due_at + interval '0') from wait w where w.run_id = d.run_id and w.state = 'open')
 from {rows} as r(run_id, token, wakes) where d.run_id = any(array[r.run_id]) and (d.token = r.token) is true and d.wakes = r.wakes
 returning d.run_id, d.due_at""", """
@@ -315,7 +321,9 @@ with parked as (
 ), {ASK}"""),
     "unwait": Statement("bigint text", """
 with dropped as (
-    update wait w set state = r.state from {rows} as r(run_id, state) where w.run_id = any(array[r.run_id]) and w.state = 'open'
+    update wait w set state = r.state
+    from {rows} as r(run_id, state), lateral (select id from wait where run_id = r.run_id and state = 'open' offset 0) o
+    where w.id = any(array[o.id]) and (w.state = 'open') is true
     returning w.run_id, w.id, w.kind, w.state
 )
 insert into run_end (run_id, wait_id) select run_id, id from dropped where kind = 'child' and state = 'cancelled'"""),

@@ -11,7 +11,7 @@ asked as (
 ), told as (
     insert into log_line (run_id, path, level, text, at) select run_id, '', 'error', 'Quarantined: ' || why, holdfast_now() from parked
 )
-update run set state = 'attention' from parked where run.id = any(array[parked.run_id]) and run.state = 'open'
+update run set state = 'attention' from parked where run.id = any(array[parked.run_id]) and (run.state = 'open') is true
 """
 # It killed its workers.
 KILLER = f"""

@@ -46,7 +46,7 @@ class Wait(models.Model):
         ]
         indexes = [
             models.Index(fields=["due_at"], condition=Q(state="open", due_at__isnull=False), name="wait_due"),
-            models.Index(fields=["kind", "-id"], condition=Q(state="open"), name="wait_open_kind"),
+            models.Index(fields=["kind", "-id"], condition=Q(state="open") & ~Q(kind=""), name="wait_open_of"),
             models.Index(fields=["run_id", "due_at"], condition=Q(state="open"), name="wait_open_run"),
         ]
 
