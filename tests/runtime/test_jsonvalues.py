@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.jsonvalues import DEEPEST, MIB, BadJson, check_json, loads_strict
+from tests.effort import seconds
 from tests.examples import examples
 
 
@@ -93,9 +93,8 @@ def test_sixty_four_levels_pass_and_sixty_five_do_not(opening, closing):
 
 
 def test_a_hundred_thousand_opening_brackets_are_refused_quickly():
-    begun = time.process_time()
+    assert seconds(lambda: refused("[" * 100_000)) < 0.5
     assert "levels" in str(refused("[" * 100_000))
-    assert time.process_time() - begun < 0.5
 
 
 def test_brackets_inside_strings_are_not_levels():
@@ -106,9 +105,7 @@ def test_brackets_inside_strings_are_not_levels():
     "text", ['"' + '\\"' * 400_000, '"' * 900_000, '"\\' * 300_000, "[]," * 300_000, "{[" * 400_000]
 )
 def test_hostile_bodies_take_no_longer_than_their_length(text):
-    begun = time.process_time()
-    refused(text)
-    assert time.process_time() - begun < 1
+    assert seconds(lambda: refused(text)) < 1
 
 
 def test_one_byte_over_the_limit_is_refused():
@@ -119,9 +116,7 @@ def test_one_byte_over_the_limit_is_refused():
 
 def test_a_body_of_many_small_objects_is_read_in_time():
     body = json.dumps([{f"key{n}": "text", "list": [1, 2.5, {"none": None}]} for n in range(10_000)]).encode()
-    begun = time.process_time()
-    loads_strict(body)
-    assert time.process_time() - begun < 1
+    assert seconds(lambda: loads_strict(body)) < 1
 
 
 values = st.recursive(
