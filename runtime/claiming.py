@@ -89,7 +89,8 @@ class Claiming:
         async with await connect("holdfast claims") as connection:
             if not self.worker.executions and not self.worker.stopping():
                 lease = self.worker.lease_seconds
-                await self._begin(connection, await claims.claim_suspects(connection, self.worker.id, size, lease, [], lost))
+                if claimed := await claims.claim_suspects(connection, self.worker.id, size, lease, [], lost):
+                    await self._begin(connection, claimed)
         while self.worker.executions and not self.worker.stopping():
             self.worker.freed.clear()
             await set_within(self.worker.freed, 0.2)

@@ -80,7 +80,7 @@ class Execution:
         self.task: asyncio.Task | None = None
         self._claimed_at = time.monotonic()
         self._unsent = 0
-        self._releasing = False
+        self._releasing = self._leaving = False
         self.scope = Scope(self._names(), "")
 
     def _names(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Execution:
     def rest(self) -> None:
         """One coroutine fewer can go on; if it was the last, release the run."""
         self.active -= 1
-        if self.active == 0 and not self._releasing:
+        if self.active == 0 and not self._releasing and not self._leaving:
             self._releasing = True
             self._release_task = asyncio.get_running_loop().create_task(self._release())
 
@@ -221,7 +221,7 @@ class Execution:
         try:
             while self.active == 0:
                 await self._resolve_due()
-                if self.active:
+                if self.active or self._leaving:
                     return
                 failpoints.hit("release.before")
                 rows = [*await self.title_rows(), ("release", (self.run.id, self.claim.token, self.claim.wakes))]
@@ -242,7 +242,7 @@ class Execution:
             self.fail_group(self.group, failure)
         finally:
             self._releasing = False
-            if self.active == 0 and not self.released and not self.task.done():
+            if self.active == 0 and not self.released and not self._leaving and not self.task.done():
                 self.active += 1
                 self.rest()
 
@@ -293,6 +293,12 @@ class Execution:
                 if (parked := self.parked.get(row[0])) and parked.due_at:
                     self.services.wake_lateness.take(max(0.0, (self.services.now() - parked.due_at).total_seconds()))
                 self.wake(row[0], row[1])
+
+    def leave(self) -> None:
+        """Stop where it is: its worker hands it back. Whose wait was just resolved is told nothing any more, so from here on
+        nothing in here may release the run: it would wait for what has come."""
+        self._leaving = True
+        self.task.cancel()
 
     def lose(self) -> None:
         """The run is somebody else's, or has ended: begin nothing more. Calls in flight end and are recorded."""

@@ -170,7 +170,7 @@ class Worker:
             await set_within(self.freed, 0.2)
         left = list(self.executions.values())
         for execution in left:
-            execution.task.cancel()
+            execution.leave()
         await asyncio.gather(*(execution.task for execution in left), return_exceptions=True)
         for execution in left:
             if not execution.claim.lost:

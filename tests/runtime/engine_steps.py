@@ -1,7 +1,7 @@
 """Step types for tests of the engine, named to the workers by HOLDFAST_STEP_MODULES.
 
 `probe` calls an outside that is a file: every effect is a line of the ledger in HOLDFAST_TEST_FOLDER. `strange` gives
-values that cannot be stored. `lethal` is bad for its worker.
+values that cannot be stored. `lethal` is bad for its worker, `slow_to_go` for the order in which it stops.
 """
 
 from __future__ import annotations
@@ -158,4 +158,39 @@ class Lethal(StepType):
         return Done({"survived": True})
 
 
-STEPS = [Probe(), Strange(), Lethal()]
+class SlowConfig(Config):
+    how: Literal["told_late", "clings"]
+
+
+class SlowToGo(StepType):
+    """`told_late`: from here on the run hears of a wait that was due only when a file `told` is in the folder. `clings`: takes
+    so long to be cancelled, and half a second more; then there is a file `clinging`."""
+
+    type = "slow_to_go"
+    label = icon = category = summary = "Slow to go"
+    Config = SlowConfig
+
+    async def run(self, ctx: Context) -> Outcome:
+        if ctx.config["how"] == "told_late":
+            commit = ctx._execution.commit
+            ctx._execution.commit = lambda *rows: self._late(commit, rows)
+            return Done()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            (folder() / "clinging").touch()
+            await self._told()
+            await asyncio.sleep(0.5)
+
+    async def _late(self, commit: Any, rows: tuple[Any, ...]) -> Any:
+        returned = await commit(*rows)
+        if any(kind == "due" for kind, _ in rows):
+            await self._told()
+        return returned
+
+    async def _told(self) -> None:
+        while not (folder() / "told").exists():
+            await asyncio.sleep(0.05)
+
+
+STEPS = [Probe(), Strange(), Lethal(), SlowToGo()]

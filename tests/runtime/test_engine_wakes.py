@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 
 import psycopg
 import pytest
@@ -67,3 +68,27 @@ def test_a_claim_ends_the_waits_that_are_over_and_reads_none_of_other_runs(trans
     over = Wait.objects.filter(state="resolved")
     assert sorted(over.values_list("run_id", flat=True)) == list(range(19_991, 20_001))
     assert all(wait.outcome["by"] == "due" and wait.resolved_at >= wait.due_at for wait in over)
+
+
+def test_a_wait_that_is_over_while_its_worker_stops_is_not_waited_for(engine, clock):
+    """The run hears of its wait after the worker's grace, when nothing in it may go on any more, and before it is handed back."""
+    hour, late = {"id": "hour", "type": "delay", "config": {"for": "1h"}}, {"id": "late", "type": "slow_to_go", "config": {"how": "told_late"}}
+    call, reply = {"id": "call", "type": "probe", "config": {"hold": "go"}}, {"id": "reply", "type": "callback"}
+    lanes = [{"id": name, "steps": steps} for name, steps in (("a", [hour]), ("b", [late, call]), ("c", [reply]))]
+    run = engine.start(engine.publish([{"id": "both", "type": "parallel", "branches": lanes}]))
+    engine.start(engine.publish([{"id": "beside", "type": "slow_to_go", "config": {"how": "clings"}}]))
+    worker = engine.worker(grace_seconds=0.5)
+    engine.wait(run, "both/a/hour")
+    eventually(lambda: engine.ledger(run), what=lambda: engine.told(run))
+    clock.advance(hours=1)
+    engine.wait(run, "both/a/hour", state="resolved")
+    engine.release("go")
+    eventually(lambda: "both/b/call" in engine.results(run), what=lambda: engine.told(run))
+    worker.signal(signal.SIGTERM)
+    eventually(lambda: (engine.folder / "clinging").exists(), what=worker.tail)
+    engine.release("told")
+    assert worker.ended() == 0, worker.tail()
+    engine.worker()
+    eventually(lambda: "both/a/hour" in engine.results(run), what=lambda: engine.told(run))
+    assert waits.signal(run, "both/c/reply", None, "1")
+    engine.ends(run)

@@ -38,6 +38,11 @@ def test_a_ward_that_is_told_to_stop_while_it_starts_claims_nothing(engine):
     assert Dispatch.objects.get(run_id=run).state == "ready"
 
 
+def test_a_ward_for_which_nothing_is_left_ends(engine):
+    ward = SimpleNamespace(now=WorkerClock().now, stopping=lambda: False, executions={}, id=1, lease_seconds=60)
+    asyncio.run(Claiming(ward).run_share(1, 3))
+
+
 @pytest.mark.parametrize("how", ["kill", "crash", "spin", "block"])
 def test_whatever_a_step_does_to_its_process_its_third_death_alone_is_the_last(engine, how):
     """Killed as by a machine that is out of memory, a segmentation fault, a loop of C without end, a loop that lets nothing turn."""
