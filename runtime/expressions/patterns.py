@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -11,9 +12,14 @@ from . import limits
 from .errors import EvaluationError
 from .fuel import Evaluation
 
-
 PLAIN, UNICODE_CLASS, TOO_LARGE = 50, 40, 1_300
 """Steps, by the time that each takes: of any pattern, of a class such as \\pL, of one that is refused for its size."""
+TOO_LARGE_WORDS = "The regular expression is too large. Use smaller repeat counts."
+LEFT_OUT = 3
+"""Instructions that a repeat is worth which may be left out: RE2 compares each with all that may follow."""
+TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|\\(?:[pPx]\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w*:\]|[^\]\\])*\]|"
+                   r"\((?:\?(?:P?<\w*>|[imsU-]*:?))?|\{(?P<least>\d+)(?P<range>,(?P<most>\d*))?\}|.", re.DOTALL)  # fmt: skip
+"""A piece of a pattern in RE2's syntax: quoted text, an escape, a class, the opening of a group, a repeat, any other character."""
 
 
 @lru_cache(maxsize=limits.CACHED_PATTERNS)
@@ -24,10 +30,12 @@ def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
     """
     if len(pattern) > limits.PATTERN_LENGTH:
         raise EvaluationError("value", f"The pattern is longer than {limits.PATTERN_LENGTH:,} characters.")
+    if _weight(pattern) > limits.PATTERN_PROGRAM:
+        raise EvaluationError("value", TOO_LARGE_WORDS)
     compiled = _compiled(pattern)
     program = compiled.programsize
     if program > limits.PATTERN_PROGRAM:
-        raise EvaluationError("value", "The pattern is too large. Use smaller repeat counts.")
+        raise EvaluationError("value", TOO_LARGE_WORDS)
 
     def search(run: Evaluation, text: str) -> bool:
         run.charge(len(text) // 64 + len(text) * program // 1024)
@@ -36,7 +44,7 @@ def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
         except UnicodeEncodeError:
             raise EvaluationError("value", "The text holds half a character and cannot be searched.") from None
 
-    search.made_for = program // 16  # steps that compiling is worth
+    search.made_for = program // 16 + program * program // 2_500  # steps that compiling is worth
     return search
 
 
@@ -52,6 +60,32 @@ def pattern_charged(run: Evaluation, pattern: str) -> Callable[[Evaluation, str]
         raise
     run.charge(search.made_for)
     return search
+
+
+def _weight(pattern: str) -> int:
+    """How many instructions a pattern is worth, with its repeats written out: RE2 knows it only after up to a second."""
+    before: list[int] = []  # of the groups around
+    size = last = 0
+    for token in TOKEN.finditer(pattern):
+        text = token[0]
+        if text[0] == "(":
+            before += [size]
+            size = last = 0
+        elif text == ")":
+            last, size = size, size + (before.pop() if before else 0)
+        elif token["least"]:
+            least = int(token["least"])
+            most = int(token["most"] or least + 1) if token["range"] else least
+            last, size = _times(last, least, most), size - last + _times(last, least, most)
+        elif text in "*+?|":
+            last, size = last + 1, size + 1
+        else:
+            last, size = 1, size + 1
+    return size
+
+
+def _times(size: int, least: int, most: int) -> int:
+    return least * size + max(0, most - least) * (size + LEFT_OUT)
 
 
 def _compiled(pattern: str):

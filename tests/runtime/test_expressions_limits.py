@@ -221,6 +221,8 @@ WORK = {
     "vast": "a" * 240_000,
     "halves": "a" * 30_000 + "b" + "a" * 30_000,
     "letters": "\\pL" * 330,
+    "thousands": "(?:a{0,1000})" * 20,
+    "hundreds": "(?:a{0,99})" * 25,
     "hay": "a" * 29_000,
     "ten": TEN,
 }
@@ -263,6 +265,8 @@ WORK = {
         "many.exists(x, 'a'.matches(letters + string(x)))",
         "many.exists(x, 'a'.matches('.{1000}' + string(x)))",
         "many.exists(x, 'a'.matches('(?:a{0,400})' + string(x)))",
+        "many.exists(x, 'a'.matches(thousands + string(x)))",
+        "many.exists(x, 'a'.matches(hundreds + string(x)))",
         "many.map(x, '%e'.format([1.5]))",
         "many.map(x, json('[1,2,3]'))",
         "ten.map(a, ten.map(b, ten.map(c, ten.map(d, a + b + c + d))))",

@@ -20,7 +20,8 @@ from tests.effort import seconds
 SECONDS = 8.0
 """For as many of the worst as there may be; a tenth of this here."""
 _fresh = itertools.count()
-WORST = (r"(\pL{{9}}|\pN{{9}}){{20}}x{0}", "((a{{1,9}}){{1,9}}b{0}){{1,9}}", r"[^\pL]{{1,400}}x{0}", "y" * 900 + "x{0}", r"(\pL\pN\pP){{300}}x{0}")
+WORST = (r"(\pL{{9}}|\pN{{9}}){{20}}x{0}", "((a{{1,9}}){{1,9}}b{0}){{1,9}}", r"[^\pL]{{1,400}}x{0}", "y" * 900 + "x{0}", r"(\pL\pN\pP){{300}}x{0}",
+         "(?:a{{0,1000}})" * 20 + "x{0}", "(?:a{{0,99}})" * 25 + "x{0}")
 
 
 def matching(form: str, count: int) -> list[str]:
