@@ -35,6 +35,14 @@ END_BY_PERSON = """
 with gone as (delete from dispatch where run_id = %(run)s)
 update run set state = %(state)s, ended_at = holdfast_now(), error = %(error)s::jsonb where id = %(run)s and state = any(%(unfinished)s)
 """
+# The locks of a run and of all that it started and that have not ended, in the journal's order, whatever started what.
+HOLD_TREE = """
+with recursive tree as (
+    select id from run where id = %(run)s
+    union all select c.id from tree join run c on c.parent_id = tree.id and c.state = any(%(unfinished)s)
+)
+select run_id from dispatch where run_id = any(array(select id from tree)) order by run_id for no key update
+"""
 # What a person gives in the place of a step's own result.
 SKIP = """
 insert into step_result (run_id, scope, path, take, step, state, output, token, started_at, finished_at, superseded)
@@ -59,17 +67,29 @@ def changes(act: Callable[..., bool], pk: int, user: Any) -> bool:
 
 @transaction.atomic
 def cancel(run_id: int, *, user=None, why: str = "") -> bool:
-    """End an unfinished run now. Its owner's later writes are refused; calls in flight end and are recorded."""
-    if waits.lock(run_id) is None:
-        return False
+    """End an unfinished run now, and those that it started. Their owners' later writes are refused; calls in flight end and are
+    recorded."""
+    held, found = set(), _hold_tree(run_id)
+    while found - held:  # one may have been started before its parent was held
+        held, found = found, _hold_tree(run_id)
+    return run_id in held and _cancel(run_id, user, why, held)
+
+
+def _hold_tree(run_id: int) -> set[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(HOLD_TREE, {"run": run_id, "unfinished": list(UNFINISHED)})
+        return {run for (run,) in cursor.fetchall()}
+
+
+def _cancel(run_id: int, user: Any, why: str, held: set[int]) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(END_BY_PERSON, {"run": run_id, "state": RunState.CANCELLED, "error": None, "unfinished": list(UNFINISHED)})
         changed = cursor.rowcount == 1
         if changed:
             cursor.execute(FOLLOWED, [run_id])
     Wait.objects.filter(run_id=run_id, state__in=[WaitState.OPEN, WaitState.SUSPENDED]).update(state=WaitState.CANCELLED)
-    for child in Run.objects.filter(parent_id=run_id, state__in=UNFINISHED).order_by("pk").values_list("pk", flat=True):
-        cancel(child, user=user, why=f"run {run_id:,}, which started it, was cancelled")
+    for child in Run.objects.filter(parent_id=run_id, pk__in=held).order_by("pk").values_list("pk", flat=True):
+        _cancel(child, user, f"run {run_id:,}, which started it, was cancelled", held)
     if changed:
         _note(run_id, f"Cancelled{_by(user)}{f': {why}' if why else '.'}")
         _audit("cancel", run_id, user, why=why)

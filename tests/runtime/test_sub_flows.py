@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import psycopg
 import pytest
 
-from runtime import acts, endings
+from runtime import acts, endings, waits
 from runtime.definition import check
 from runtime.models import Run, RunEnd, Workflow
 from runtime.publish import publish, snapshot
-from tests.runtime.engine import eventually
+from tests.runtime.engine import at_once, eventually
 
 
 def child(engine, steps, name="Child"):
@@ -78,6 +79,27 @@ def test_a_cancel_goes_down_and_a_cancelled_child_is_told_up(engine):
     acts.cancel(Run.objects.get(parent_id=other).pk)
     assert "was cancelled" in engine.ends(other, "failed").error["message"]
     eventually(lambda: not RunEnd.objects.exists())
+
+
+def test_a_cancel_takes_the_runs_of_a_tree_in_the_order_in_which_the_journal_does(engine, database_url):
+    """A grandchild by an older child than its younger uncle: by generations its number is out of order."""
+    version = engine.publish([{"id": "reply", "type": "callback"}])
+    top, old, young, grandchild = (engine.start(version) for _ in range(4))
+    for run, above in ((old, top), (young, top), (grandchild, old)):
+        engine.sql("update run set parent_id = %s where id = %s", above, run)
+    with (
+        psycopg.connect(database_url) as journal,
+        psycopg.connect(database_url, autocommit=True) as sees,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        journal.execute(waits.LOCK, [young])
+        cancelled = thread.submit(lambda: at_once(lambda: acts.cancel(top)))
+        stuck = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        eventually(lambda: sees.execute(stuck).fetchone() or cancelled.done())
+        journal.execute(waits.LOCK, [grandchild])
+        journal.commit()
+        assert cancelled.result() == [True]
+    assert {engine.state(run) for run in (top, old, young, grandchild)} == {"cancelled"}
 
 
 def test_a_child_ends_when_its_lane_is_not_waited_for(engine):
