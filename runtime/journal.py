@@ -21,7 +21,7 @@ import psycopg
 from . import failpoints
 from .gauges import ROWS as BATCH_ROWS
 from .gauges import SECONDS, Histogram
-from .journal_sql import LARGE, ROWS, STALE_CLAIM, STALE_CONNECTION
+from .journal_sql import LARGE, ROWS, SETTLE_OWN, STALE_CLAIM, STALE_CONNECTION
 
 log = logging.getLogger(__name__)
 
@@ -189,15 +189,16 @@ class Journal:
         return held
 
     async def _settle_unfenced(self, entries: list[Entry]) -> None:
-        """How a call ended is recorded also when its run went elsewhere, or its other rows are refused; only advancing is fenced."""
-        settled = [row for entry in entries for kind, row in entry.rows if kind == "settle"]
+        """How a call ended is recorded also when its run went elsewhere, or its other rows are refused; only advancing is fenced.
+        So is what it makes of calls of other owners: one of them may have the run, and such a call under way."""
+        settled = [(*row, entry.claim.token) for entry in entries for kind, row in entry.rows if kind == "settle"]
         if settled:
             try:
-                await self._query(ROWS["settle"].sql, ROWS["settle"].columns(settled))
+                await self._query(SETTLE_OWN.sql, SETTLE_OWN.columns(settled))
             except (psycopg.DataError, UnicodeEncodeError) as error:
                 log.error("journal: of how calls ended no more than the outcome can be recorded: %s", error)
-                bare = [(*row[:OUTCOME], *[None] * len(row[OUTCOME:])) for row in settled]
-                await self._query(ROWS["settle"].sql, ROWS["settle"].columns(bare))
+                bare = [(*row[:OUTCOME], *[None] * len(row[OUTCOME:-1]), row[-1]) for row in settled]
+                await self._query(SETTLE_OWN.sql, SETTLE_OWN.columns(bare))
 
     async def _transact(self, entries: list[Entry]) -> None:
         """One transaction, sent as one pipeline; sent again when the connection broke before the commit."""

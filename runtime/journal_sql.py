@@ -75,6 +75,15 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
+SETTLE = """
+update attempt a set outcome = r.outcome, response = r.response::json, error = r.error, cost = r.cost,
+    tokens_in = r.tokens_in, tokens_out = r.tokens_out, ended_at = holdfast_now()
+from {{rows}} as r(run_id, scope, path, take, n, outcome, response, error, cost, tokens_in, tokens_out{column})
+where a.run_id = any(array[r.run_id]) and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
+  and a.outcome is null{condition}"""
+SETTLE_COLUMNS = "bigint text text int int text text text numeric int int"
+# By an owner that lost its claim, whose token comes last: of its own calls it knows how they ended, of others it knows nothing.
+SETTLE_OWN = Statement(f"{SETTLE_COLUMNS} bigint", SETTLE.format(column=", token", condition=" and (a.token = r.token) is true"))
 ROWS: dict[str, Statement] = {
     # A call is about to be made.
     "attempt": Statement("bigint text text int int text bigint text", """
@@ -82,12 +91,7 @@ insert into attempt (run_id, scope, path, take, n, operation, token, request, st
 select run_id, scope, path, take, n, operation, token, request::json, holdfast_now()
 from {rows} as r(run_id, scope, path, take, n, operation, token, request)""", large=(7,)),
     # How a call ended. The first word counts.
-    "settle": Statement("bigint text text int int text text text numeric int int", """
-update attempt a set outcome = r.outcome, response = r.response::json, error = r.error, cost = r.cost,
-    tokens_in = r.tokens_in, tokens_out = r.tokens_out, ended_at = holdfast_now()
-from {rows} as r(run_id, scope, path, take, n, outcome, response, error, cost, tokens_in, tokens_out)
-where a.run_id = any(array[r.run_id]) and a.scope = r.scope and a.path = r.path and a.take = r.take and a.n = r.n
-  and a.outcome is null"""),
+    "settle": Statement(SETTLE_COLUMNS, SETTLE.format(column="", condition="")),
     # What a step gave that is too large for its row. Its last owner may have written it and died before the row.
     "blob": Statement("bigint text int text", """
 insert into blob (run_id, path, take, content) select run_id, path, take, content from {rows} as r(run_id, path, take, content)

@@ -106,6 +106,27 @@ def test_a_lost_claim_settles_its_calls_and_begins_none(engine, claims):
     assert written() == []
 
 
+def test_a_lost_claim_settles_no_call_of_the_owner_after_it(engine, claims):
+    """It stood still from its claim until that one's call was under way, and took it for one that somebody had left behind."""
+    late = claims[0]
+    now = Claim(late.run_id, late.token + 1000)
+    taken_over(engine, late)
+
+    async def work(journal: Journal) -> list[Any]:
+        await journal.commit(now, [attempt(now)])
+        told = await all_at_once(journal, (late, [settled(late), line(late)]))
+        return told + await asyncio.to_thread(outcomes) + await all_at_once(journal, (now, [settled(now)]))
+
+    def outcomes() -> list[Any]:
+        found = [one.outcome for one in Attempt.objects.all()]
+        connection.close()
+        return found
+
+    (stale, open_still, _) = journaling(work)
+    assert type(stale) is StaleClaim and open_still is None
+    assert Attempt.objects.get().outcome == "answered"
+
+
 def test_a_claim_that_is_lost_while_others_settle_is_told_and_settles_its_calls(engine, claims, monkeypatch):
     """Two runs are cancelled, one after the other: the second while the end of the first one's call is written. Its owner learns so
     from the watch, beside the journal."""

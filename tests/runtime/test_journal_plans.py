@@ -7,12 +7,13 @@ import re
 import pytest
 from django.db import connection
 
-from runtime.journal_sql import ROWS
+from runtime.journal_sql import ROWS, SETTLE_OWN
 from tests.plans import LARGE, nodes_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 STATEMENTS = {
+    "settle, own": SETTLE_OWN.sql,
     **{kind: statement.sql for kind, statement in ROWS.items()},
     **{f"{kind}, again": statement.again for kind, statement in ROWS.items() if statement.returns},
 }
