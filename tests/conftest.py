@@ -29,6 +29,7 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # One of several test processes finds the settings read already, from the folder of the process that started it: the keys
 # are there, and children have to find the same ones. Its database is its own.
 DATA = Path(os.environ["HOLDFAST_DATA"]) if WORKER else Path(tempfile.mkdtemp(prefix="holdfast-tests-"))
+(DATA / "static").mkdir(exist_ok=True)  # each test client's middleware would warn
 SCRATCH = DATA / WORKER
 SCRATCH.mkdir(exist_ok=True)
 for folder in (DATA, SCRATCH):

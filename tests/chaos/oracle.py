@@ -295,7 +295,7 @@ def _uncertain(
         if not (
             attempt.more["token"] in lost
             or any(map(ambiguous, asked.by_key.get(attempt.more["key"], ())))
-            or any(abs(end - death) < NEAR for death in receiver_deaths)
+            or any(attempt.at - NEAR < death < end + NEAR for death in receiver_deaths)  # the database may have been away since
         ):
             verdict.uncertain.append(f"asked for no reason: {question}")
     interrupted = sum(event.kind == "attempt" and event.was == "open" and event.more["error"] in INTERRUPTED
