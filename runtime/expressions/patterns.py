@@ -17,7 +17,7 @@ PLAIN, UNICODE_CLASS, TOO_LARGE = 50, 40, 1_300
 TOO_LARGE_WORDS = "The regular expression is too large. Use smaller repeat counts."
 LEFT_OUT = 3
 """Instructions that a repeat is worth which may be left out: RE2 compares each with all that may follow."""
-TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|\\(?:[pPx]\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w*:\]|[^\]\\])*\]|"
+TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|\\(?:[pPx]\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w*:\]|[^\]\\])*+(?:\]|\\?$)|"
                    r"\((?:\?(?:P?<\w*>|[imsU-]*:?))?|\{(?P<least>\d+)(?P<range>,(?P<most>\d*))?\}|.", re.DOTALL)  # fmt: skip
 """A piece of a pattern in RE2's syntax: quoted text, an escape, a class, the opening of a group, a repeat, any other character."""
 

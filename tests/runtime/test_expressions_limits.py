@@ -210,6 +210,21 @@ def test_what_grows_is_stopped_before_it_has_grown(source):
     assert caught[0] in ("budget", "value", "type")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^\\w{0,1000}$", "a" * 1_000),
+        (r"^[^@\\s]{1,64}@([a-z0-9-]{1,63}\\.){1,8}[a-z]{2,24}$", "dana@mail.example.com"),
+        (r"^([0-9A-F]{2}[:-]){5}[0-9A-F]{2}$", "00:1B:44:11:3A:B7"),
+        (r"^(?:[0-9]{1,3}\\.){3}[0-9]{1,3}$", "192.0.2.1"),
+        (r"\\Q{1000}{1000}\\E[]{}]{2}", "{1000}{1000}]{"),
+    ],
+)
+def test_patterns_that_people_write_are_not_too_large(pattern, text):
+    assert compile(f"s.matches('{pattern}')").evaluate({"s": text}) is True
+    assert compile("s.matches(p)").evaluate({"s": text, "p": pattern.replace("\\\\", "\\")}) is True
+
+
 WORK = {
     "long": LONG,
     "other": LONG[:-1] + "b",
@@ -223,6 +238,7 @@ WORK = {
     "letters": "\\pL" * 330,
     "thousands": "(?:a{0,1000})" * 20,
     "hundreds": "(?:a{0,99})" * 25,
+    "brackets": "[" * 990,
     "hay": "a" * 29_000,
     "ten": TEN,
 }
@@ -267,6 +283,7 @@ WORK = {
         "many.exists(x, 'a'.matches('(?:a{0,400})' + string(x)))",
         "many.exists(x, 'a'.matches(thousands + string(x)))",
         "many.exists(x, 'a'.matches(hundreds + string(x)))",
+        "many.exists(x, 'a'.matches(brackets + string(x)))",
         "many.map(x, '%e'.format([1.5]))",
         "many.map(x, json('[1,2,3]'))",
         "ten.map(a, ten.map(b, ten.map(c, ten.map(d, a + b + c + d))))",
