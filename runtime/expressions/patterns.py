@@ -14,7 +14,6 @@ from .fuel import Evaluation
 
 PLAIN, UNICODE_CLASS, TOO_LARGE = 50, 40, 1_300
 """Steps, by the time that each takes: of any pattern, of a class such as \\pL, of one that is refused for its size."""
-TOO_LARGE_WORDS = "The regular expression is too large. Use smaller repeat counts."
 LEFT_OUT = 3
 """Instructions that a repeat is worth which may be left out: RE2 compares each with all that may follow."""
 TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|\\(?:[pPx]\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w*:\]|[^\]\\])*+(?:\]|\\?$)|"
@@ -30,12 +29,9 @@ def pattern_search(pattern: str) -> Callable[[Evaluation, str], bool]:
     """
     if len(pattern) > limits.PATTERN_LENGTH:
         raise EvaluationError("value", f"The pattern is longer than {limits.PATTERN_LENGTH:,} characters.")
-    if _weight(pattern) > limits.PATTERN_PROGRAM:
-        raise EvaluationError("value", TOO_LARGE_WORDS)
-    compiled = _compiled(pattern)
+    if _weight(pattern) > limits.PATTERN_PROGRAM or (compiled := _compiled(pattern)).programsize > limits.PATTERN_PROGRAM:
+        raise EvaluationError("value", "The regular expression is too large. Use smaller repeat counts.")
     program = compiled.programsize
-    if program > limits.PATTERN_PROGRAM:
-        raise EvaluationError("value", TOO_LARGE_WORDS)
 
     def search(run: Evaluation, text: str) -> bool:
         run.charge(len(text) // 64 + len(text) * program // 1024)
@@ -76,16 +72,13 @@ def _weight(pattern: str) -> int:
         elif token["least"]:
             least = int(token["least"])
             most = int(token["most"] or least + 1) if token["range"] else least
-            last, size = _times(last, least, most), size - last + _times(last, least, most)
+            times = least * last + max(0, most - least) * (last + LEFT_OUT)
+            last, size = times, size - last + times
         elif text in "*+?|":
             last, size = last + 1, size + 1
         else:
             last, size = 1, size + 1
     return size
-
-
-def _times(size: int, least: int, most: int) -> int:
-    return least * size + max(0, most - least) * (size + LEFT_OUT)
 
 
 def _compiled(pattern: str):

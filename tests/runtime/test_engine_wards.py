@@ -30,17 +30,20 @@ def test_workers_do_not_all_make_wards_for_the_same_runs(engine):
         engine.ends(run)
 
 
+def in_a_ward(*, stopping: bool) -> None:
+    ward = SimpleNamespace(now=WorkerClock().now, stopping=lambda: stopping, executions={}, id=1, lease_seconds=60)
+    asyncio.run(Claiming(ward).run_share(1, 3))
+
+
 def test_a_ward_that_is_told_to_stop_while_it_starts_claims_nothing(engine):
     run = engine.start(engine.publish([{"id": "x", "type": "probe"}]))
     engine.sql("update dispatch set lost = 3 where run_id = %s", run)
-    ward = SimpleNamespace(now=WorkerClock().now, stopping=lambda: True, executions={}, id=1, lease_seconds=60)
-    asyncio.run(Claiming(ward).run_share(1, 3))
+    in_a_ward(stopping=True)
     assert Dispatch.objects.get(run_id=run).state == "ready"
 
 
 def test_a_ward_for_which_nothing_is_left_ends(engine):
-    ward = SimpleNamespace(now=WorkerClock().now, stopping=lambda: False, executions={}, id=1, lease_seconds=60)
-    asyncio.run(Claiming(ward).run_share(1, 3))
+    in_a_ward(stopping=False)
 
 
 @pytest.mark.parametrize("how", ["kill", "crash", "spin", "block"])
