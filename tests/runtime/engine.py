@@ -34,6 +34,7 @@ from runtime.starts import start
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0
 T = TypeVar("T")
+WAITING_FOR_A_LOCK = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 SETTINGS = {
     "HOLDFAST_LEASE_SECONDS": 6.0,
     "HOLDFAST_POLL_SECONDS": 0.2,

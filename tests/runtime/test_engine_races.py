@@ -14,7 +14,7 @@ from django.db import connection
 from runtime import acts, approvals, waits
 from runtime.models import Approval, AuditEntry, Decision, Dispatch, Run, Signal, Wait, Workflow
 from runtime.starts import IdempotencyConflict, start
-from tests.runtime.engine import ROOT, at_once, eventually
+from tests.runtime.engine import ROOT, WAITING_FOR_A_LOCK, at_once, eventually
 
 CALLBACK = [{"id": "reply", "type": "callback"}, {"id": "after", "type": "probe"}]
 
@@ -62,8 +62,7 @@ def test_a_signal_during_a_registration_waits_for_it(engine, database_url):
             [run],
         )
         told = thread.submit(lambda: at_once(lambda: waits.signal(run, "reply", "x", "1")))
-        stuck = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-        eventually(lambda: sees.execute(stuck).fetchone() or told.done())
+        eventually(lambda: sees.execute(WAITING_FOR_A_LOCK).fetchone() or told.done())
         assert not told.done(), "it did not wait for the run's lock"
         owner.commit()
         assert told.result() == [True]

@@ -13,7 +13,7 @@ from runtime import acts, endings, waits
 from runtime.definition import check
 from runtime.models import Run, RunEnd, Workflow
 from runtime.publish import publish, snapshot
-from tests.runtime.engine import at_once, eventually
+from tests.runtime.engine import WAITING_FOR_A_LOCK, at_once, eventually
 
 
 def child(engine, steps, name="Child"):
@@ -94,8 +94,7 @@ def test_a_cancel_takes_the_runs_of_a_tree_in_the_order_in_which_the_journal_doe
     ):
         journal.execute(waits.LOCK, [young])
         cancelled = thread.submit(lambda: at_once(lambda: acts.cancel(top)))
-        stuck = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-        eventually(lambda: sees.execute(stuck).fetchone() or cancelled.done())
+        eventually(lambda: sees.execute(WAITING_FOR_A_LOCK).fetchone() or cancelled.done())
         journal.execute(waits.LOCK, [grandchild])
         journal.commit()
         assert cancelled.result() == [True]
