@@ -139,18 +139,18 @@ def matching(user: Any, chosen: Filter) -> QuerySet[Run]:
 
 
 def _among_the_latest(user: Any, runs: QuerySet[Run], chosen: Filter) -> QuerySet[Run]:
-    """A search by number finds runs of any age, or of the span that was asked for."""
+    """A search by number or key finds runs of any age, or of the span that was asked for."""
     end = at(chosen.until) if chosen.until else None
     last = timespan.first_since(end + timespan.SLACK) if end else Run.objects.aggregate(last=Max("pk"))["last"] or 0
     latest = Q(pk__gt=last - SEARCHED)
+    if chosen.key:
+        runs = runs.filter(pk__in=_keyed(user, chosen.key))
     if chosen.search:
         runs = runs.filter(_found_by(user, chosen.search, latest))
-    else:
+    elif not chosen.key:
         runs = runs.filter(latest)
     if chosen.trigger:
         runs = runs.filter(trigger_key=chosen.trigger)
-    if chosen.key:
-        runs = runs.filter(Q(idempotency_key=chosen.key) | Q(idempotency_key=f"key:{chosen.key}"))
     if chosen.longer:
         runs = runs.filter(ended_at__gt=F("created_at") + timedelta(seconds=min(chosen.longer, LONGEST)))
     return runs.filter(cost__gte=chosen.dearer) if chosen.dearer is not None else runs
@@ -166,9 +166,9 @@ def in_state(state: str) -> Q:
 
 
 def _found_by(user: Any, text: str, latest: Q) -> Q:
-    """The run of this number; those with this value, or one that begins like this, in what their flows declare; and, among
-    the latest runs, the key or words of the title."""
-    worded, known = latest & (Q(title__icontains=text) | Q(idempotency_key=text)), _declaring(user, text.lower())
+    """The run of this number; those of this key; those with this value, or one that begins like this, in what their flows
+    declare; and, among the latest runs, words of the title."""
+    worded, known = latest & Q(title__icontains=text), _declaring(user, text.lower()) + _keyed(user, text)
     if number := _NUMBER.fullmatch(text):
         digits = re.sub(r"\D", "", number[1])
         known += [int(digits)] if len(digits) < 19 else []
@@ -181,15 +181,20 @@ def _found_by(user: Any, text: str, latest: Q) -> Q:
 
 def _declaring(user: Any, text: str) -> list[int]:
     """The numbers themselves: as part of the query they would have it read every run."""
-    found = _own(user, RunSearch.objects.filter(value=text).order_by("-run_id"))
+    found = _own(user, RunSearch.objects.filter(value=text).order_by("-run_id").values_list("run_id", flat=True))
     if len(text) >= LEAST_BEGINNING:
-        found += _own(user, RunSearch.objects.filter(value__gte=text, value__lt=text + LAST_LETTER))
+        found += _own(user, RunSearch.objects.filter(value__gte=text, value__lt=text + LAST_LETTER).values_list("run_id", flat=True))
     return found
 
 
-def _own(user: Any, rows: QuerySet[RunSearch]) -> list[int]:
+def _keyed(user: Any, key: str) -> list[int]:
+    """Those that a sender, or a caller of the API, started with this key."""
+    return _own(user, Run.objects.filter(idempotency_key__in=[key, f"key:{key}"]).values_list("pk", flat=True))
+
+
+def _own(user: Any, numbers: QuerySet[Any, int]) -> list[int]:
     """Where there are too many, those that the person may see: other teams' must not crowd them out."""
-    found = list(rows.values_list("run_id", flat=True)[:MOST_READ])
+    found = list(numbers[:MOST_READ])
     if len(found) > MOST_DECLARING:
         found = list(access.runs_for(user).filter(pk__in=found).order_by("-pk").values_list("pk", flat=True)[:MOST_DECLARING])
     return found

@@ -166,7 +166,8 @@ with kept as (
     join wait w on w.run_id = any(array[r.run_id]) and w.scope = r.scope and w.path = r.path
         and (w.kind = 'callback' and w.state = 'open') is true
     join lateral (
-        select id, payload from signal s where s.run_id = r.run_id and s.path = r.path and s.wait_id is null order by id + 0 limit 1
+        select id, payload from signal s where s.run_id = r.run_id and s.path = r.path and (s.wait_id is null) is true
+        order by id + 0 limit 1
     ) s on true
 ), taken as (
     update signal s set wait_id = kept.wait_id from kept where s.id = any(array[kept.id])
@@ -227,13 +228,15 @@ with r as materialized (
 select r.run_id, r.path, coalesce(fresh.id, old.id) from r
 left join fresh on fresh.parent_id = r.run_id and fresh.idempotency_key = r.key
 left join lateral (
-    select id from run where workflow_id = r.workflow_id and trigger_key = 'sub-flow' and idempotency_key = r.key offset 0
+    select id from run
+    where idempotency_key = r.key and trigger_key = 'sub-flow' and (workflow_id = r.workflow_id) is true offset 0
 ) old on true""", """
 select r.run_id, r.path, old.id
 from {rows} as r(run_id, path, workflow_id, version_id, key, input, test, depth,
                  priority, slot_of, slot_key, drops, yields, max_age),
 lateral (
-    select id from run where workflow_id = r.workflow_id and trigger_key = 'sub-flow' and idempotency_key = r.key offset 0
+    select id from run
+    where idempotency_key = r.key and trigger_key = 'sub-flow' and (workflow_id = r.workflow_id) is true offset 0
 ) old""", large=(5,)),
     # A run that is waited for has ended before the wait was there.
     "childend": Statement("bigint bigint bigint", """

@@ -53,9 +53,9 @@ class Run(models.Model):
                 name="run_ended",
             ),
             models.UniqueConstraint(
-                fields=["workflow", "trigger_key", "idempotency_key"],
+                fields=["idempotency_key", "trigger_key", "workflow"],
                 condition=Q(idempotency_key__isnull=False),
-                name="run_idempotency",
+                name="run_key",
             ),
         ]
         indexes = [

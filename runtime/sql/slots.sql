@@ -66,7 +66,9 @@ begin
     -- The flow before its limit, as publishing does; the run's foreign key would lock it later.
     perform from workflow where id = flow for key share;
     select * into allowed from flow_limit where workflow_id = flow for no key update;
-    if exists (select from run where workflow_id = flow and trigger_key = by_trigger and idempotency_key = by_key) then
+    if exists (
+        select from run where idempotency_key = by_key and trigger_key = by_trigger and (workflow_id = flow) is true
+    ) then
         return '';
     end if;
     why := holdfast_full(flow, this_key, more, more_of_key);

@@ -49,7 +49,7 @@ begin
     -- Looked up first, since a refused insert has used up a number. Of two that look at once, the unique index refuses one.
     if by_key is not null then
         select id, false, input_hash into made, fresh, kept from run
-        where workflow_id = flow and trigger_key = by_trigger and idempotency_key = by_key;
+        where idempotency_key = by_key and trigger_key = by_trigger and (workflow_id = flow) is true;
         if found then
             return;
         end if;

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from builder import runlist
+from builder import runfilter, runlist
 from builder.runfilter import Filter
 from runtime.models import Run
 from tests.builder import factories
@@ -74,6 +74,17 @@ def test_a_run_is_found_by_number_title_and_key(client, operator, version):
         assert titles(client.get("/runs/", {"q": text})) == ["Halden Robotics"]
     assert titles(client.get("/runs/", {"q": "nobody"})) == []
     assert titles(client.get("/runs/", {"q": "9" * 400})) == []
+
+
+def test_a_run_is_found_by_its_key_however_old(client, operator, version, monkeypatch):
+    """A key that a caller of the API chose is kept with a word before it."""
+    monkeypatch.setattr(runfilter, "SEARCHED", 1)
+    factories.run(version, state="succeeded", title="by hook", idempotency_key="evt_8841")
+    factories.run(version, state="succeeded", title="by API", idempotency_key="key:evt_8841")
+    factories.run(version, state="succeeded", title="evt_8841")
+    assert titles(client.get("/runs/", {"key": "evt_8841"})) == ["by API", "by hook"]
+    assert titles(client.get("/runs/", {"q": "evt_8841"})) == ["evt_8841", "by API", "by hook"]
+    assert titles(client.get("/runs/", {"q": "hook"})) == []
 
 
 def test_test_runs_are_shown_only_on_request(client, operator, version):

@@ -12,7 +12,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 
 from runtime.database import conninfo
-from runtime.indexing import AddIndexBeside
+from runtime.indexing import AddIndexBeside, AddUniqueBeside
 from runtime.models import Run
 from tests.builder import factories
 from tests.plans import LARGE
@@ -22,7 +22,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SINCE = "0030"
 """Those before were made while nobody had a large database."""
-ADDED = AddIndexBeside("run", models.Index(fields=["depth"], name="run_depth"))
+HERE = models.Q(depth__gte=0)
+ADDED = {
+    "index": AddIndexBeside("run", models.Index(fields=["depth"], name="run_depth")),
+    "unique": AddUniqueBeside("run", models.UniqueConstraint(fields=["title", "id"], condition=HERE, name="run_depth")),
+}
 KNOWN = "select indisvalid from pg_index where indexrelid = to_regclass('run_depth')"
 
 
@@ -32,26 +36,32 @@ def test_migrations_lock_no_large_table_while_they_index_it():
         if app != "runtime" or name < SINCE:
             continue
         for one in migration.operations:
-            if isinstance(one, migrations.AddIndex) and apps.get_model(app, one.model_name)._meta.db_table in LARGE:
-                assert isinstance(one, AddIndexBeside) and not migration.atomic, f"{name} locks {one.model_name} while it indexes it"
+            if indexes(one) and apps.get_model(app, one.model_name)._meta.db_table in LARGE:
+                beside = isinstance(one, (AddIndexBeside, AddUniqueBeside)) and not migration.atomic
+                assert beside, f"{name} locks {one.model_name} while it indexes it"
                 seen += 1
     assert seen
 
 
-@pytest.fixture
-def indexed():
-    """The index is taken away again."""
-    yield
+def indexes(one: migrations.operations.base.Operation) -> bool:
+    unique = isinstance(one, migrations.AddConstraint) and isinstance(one.constraint, models.UniqueConstraint)
+    return unique or isinstance(one, migrations.AddIndex)
+
+
+@pytest.fixture(params=ADDED)
+def add(request):
+    """Adds an index as a migration does. It is taken away again."""
+    yield lambda: carry_out(ADDED[request.param])
     with connection.cursor() as cursor:
         cursor.execute("drop index if exists run_depth")
 
 
-def add() -> None:
+def carry_out(added: migrations.operations.base.Operation) -> None:
     before = ProjectState.from_apps(apps)
     after = before.clone()
-    ADDED.state_forwards("runtime", after)
+    added.state_forwards("runtime", after)
     with connection.schema_editor(atomic=False) as editor:
-        ADDED.database_forwards("runtime", editor, before, after)
+        added.database_forwards("runtime", editor, before, after)
 
 
 def known() -> bool | None:
@@ -62,7 +72,7 @@ def known() -> bool | None:
     return row and row[0]
 
 
-def test_runs_begin_while_an_index_waits_for_others(indexed):
+def test_runs_begin_while_an_index_waits_for_others(add):
     version = factories.version()
     run = factories.run(version)
     with psycopg.connect(conninfo()) as other:
@@ -80,7 +90,7 @@ def test_runs_begin_while_an_index_waits_for_others(indexed):
     assert known() is True
 
 
-def test_what_a_stopped_migration_left_half_built_is_built_anew(indexed):
+def test_what_a_stopped_migration_left_half_built_is_built_anew(add):
     run = factories.run(factories.version())
     with psycopg.connect(conninfo()) as other:
         other.execute("update run set title = 'held' where id = %s", [run.pk])
