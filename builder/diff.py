@@ -112,7 +112,7 @@ def _notes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
 
 def _moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     """Those that stand in another sequence, and those that the longest run of unmoved neighbours passes over."""
-    old, new = dict(_sequences(before)), dict(_sequences(after))
+    old, new = dict(sequences(before)), dict(sequences(after))
     home = {step: place for place, steps in old.items() for step in steps}
     known = set(home)
     moved: set[str] = set()
@@ -124,7 +124,8 @@ def _moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     return moved
 
 
-def _sequences(definition: dict[str, Any]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+def sequences(definition: dict[str, Any]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """((parent, lane), the steps' ids) of each, the top one first."""
     top = definition.get("steps") or []
     yield (Place().parent, Place().lane), [step["id"] for step in top]
     for step in walk(top):
@@ -134,10 +135,11 @@ def _sequences(definition: dict[str, Any]) -> Iterator[tuple[tuple[str, str], li
 
 def _fields(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldChange]:
     """Differences of a step's own fields; the steps inside it are told by themselves, its lanes by name and rule."""
-    yield from differences(_own(old), _own(new), "")
+    yield from differences(own_of(old), own_of(new), "")
 
 
-def _own(step: dict[str, Any]) -> dict[str, Any]:
+def own_of(step: dict[str, Any]) -> dict[str, Any]:
+    """A step without the steps inside it."""
     own = {key: value for key, value in step.items() if key not in INSIDE}
     if step.get("branches") is not None:
         own["lanes"] = {

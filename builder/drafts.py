@@ -1,7 +1,7 @@
 """Drafts in the database: load, edit, undo, redo. Every change is one numbered revision on a named one.
 
-A change that was made on an older revision than the newest raises StaleRevision and changes nothing; what to do about
-it is for a person to say.
+A change that was made on an older revision than the newest raises StaleRevision and changes nothing, unless both may stand;
+what to do about it is for a person to say.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from runtime.models import Workflow
 
 from . import editing
 from .editing import EditError
+from .joining import both_stand
 from .models import Draft, Revision
 
 KEPT = 500
@@ -36,8 +37,8 @@ class StaleRevision(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """`draft` as it stands now, `before` the definition that it replaced and `seen` its revision, `focus` the step to
-    select next, `picked` the steps that it was about."""
+    """`draft` as it stands now, `before` the definition that the editor had and `seen` its revision, `focus` the step to
+    select next, `picked` the steps that it was about, `others` who changed other parts since `seen`."""
 
     draft: Draft
     before: dict[str, Any]
@@ -45,6 +46,7 @@ class Saved:
     label: str = ""
     focus: str = ""
     picked: tuple[str, ...] = ()
+    others: tuple[AbstractBaseUser, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +92,24 @@ def edit(
     revision: int | None,
     user: AbstractBaseUser | None = None,
     key: str = "",
+    join: bool = False,
 ) -> Saved:
     """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first
-    time."""
+    time. With `join` an older revision will do as well when both may stand: what was done since, and this."""
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
-            return _again(draft, done_before)
-        _require(draft, revision)
+            return _again(draft, done_before, revision)
+        before, seen, others = draft.definition, newest.number, ()
+        if join and (base := _older(draft, revision)) and both_stand(base.definition, operation, draft.definition):
+            before, seen, others = base.definition, base.number, tuple(people_since(draft, base.number))
+        else:
+            _require(draft, revision)
         done = editing.apply(draft.definition, operation)
-        before = draft.definition
-        if done.definition == before:
-            return Saved(draft, before, newest.number, done.label, done.focus)
+        if done.definition == draft.definition:
+            return Saved(draft, before, seen, done.label, done.focus, others=others)
         _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return Saved(draft, before, newest.number, done.label, done.focus, done.picked)
+        return Saved(draft, before, seen, done.label, done.focus, done.picked, others)
 
 
 def overwrite(
@@ -120,7 +126,7 @@ def overwrite(
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
-            return _again(draft, done_before)
+            return _again(draft, done_before, revision)
         _require(draft, revision)
         base, before = _revision(draft, made_on), draft.definition
         if base is None:
@@ -177,7 +183,7 @@ def _turn(workflow: Workflow, revision: int, user: AbstractBaseUser | None, key:
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
-            return _again(draft, done_before)
+            return _again(draft, done_before, revision)
         _require(draft, revision)
         target, before = _revision(draft, newest.undo if back else newest.redo), draft.definition
         if target is None:
@@ -194,10 +200,11 @@ def _known(draft: Draft, key: str) -> Revision | None:
     return Revision.objects.filter(draft=draft, key=key).defer("definition").order_by("-number").first()
 
 
-def _again(draft: Draft, made: Revision) -> Saved:
-    """The answer to an edit that was saved already and whose answer got lost: from what was before it to what is now."""
-    before = _revision(draft, made.number - 1)
-    return Saved(draft, before.definition if before else draft.definition, made.number - 1, made.label)
+def _again(draft: Draft, made: Revision, seen: int | None) -> Saved:
+    """The answer to an edit that was saved already and whose answer got lost: from what its sender saw to what is now."""
+    seen = made.number - 1 if seen is None else seen
+    before = _revision(draft, seen)
+    return Saved(draft, before.definition if before else draft.definition, seen, made.label)
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
@@ -208,6 +215,11 @@ def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
         load(workflow)
         draft = drafts.get()
     return draft, Revision.objects.defer("definition").get(draft=draft, number=draft.revision)
+
+
+def _older(draft: Draft, number: int | None) -> Revision | None:
+    """A revision that is not the newest, while it is kept."""
+    return _revision(draft, number) if number != draft.revision else None
 
 
 def _require(draft: Draft, revision: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -76,7 +77,7 @@ def as_line(value: Any) -> str:
 
 
 @register.filter
-def people(users: list[Any], reader: Any = None) -> str:
+def people(users: Sequence[Any], reader: Any = None) -> str:
     """ "Dana", "Dana and Lee", "Dana, Lee and Tom"; "You" for whoever reads it, "Somebody" for nobody who is known."""
     *most, last = ["You" if user == reader else display_name(user) for user in users] or ["Somebody"]
     return f"{', '.join(most)} and {last}" if most else last

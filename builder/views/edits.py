@@ -31,6 +31,7 @@ from ..models import Draft
 from ..numbers import number_of
 from ..panel import panel_for
 from ..samples import pins_follow
+from ..templatetags.canvas import people
 from ..texts import Text
 from .canvas import page_context
 
@@ -42,8 +43,8 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`,
     `owner`). `over` says on which older revision it was made, to win over what came between.
 
-    Answers with the parts of the page that changed; 409 when the draft has moved on, with ways out; 422 when the
-    operation cannot be applied.
+    Answers with the parts of the page that changed; 409 when the draft has moved on and not both may stand, with ways out;
+    422 when the operation cannot be applied.
     """
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     revision, over = _revision(request.POST), _revision(request.POST, "over")
@@ -51,7 +52,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         operation = _operation(request.POST, workflow, revision if over < 0 else over)
         if over < 0:
-            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key)
+            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key, join=True)
         else:
             saved = drafts.overwrite(workflow, operation, made_on=over, revision=revision, user=request.user, key=key)
     except FieldError as wrong:
@@ -164,7 +165,7 @@ def _changed(
         **page_context(request, board),
         "patches": patches(board.drawing_before(saved.seen, saved.before), board.drawing),
         "panel": shown,
-        "shape_changed": bool(shown) and (shown.shape != asked.get("shape") or opened != asked.get("open") or _sets_many(asked)),
+        "shape_changed": bool(shown) and (saved.others or shown.shape != asked.get("shape") or opened != asked.get("open") or _sets_many(asked)),
         "own_field": "field" in request.POST,
     }
     detail = {
@@ -178,9 +179,13 @@ def _changed(
         "panel_gone": opened is not None and shown is None,
     }
     response = trigger_client_event(render(request, "canvas/edited.html", context), event, detail)
+    words = []
+    if saved.others:
+        words.append(f"{people(saved.others, request.user)} changed other parts of this flow in the meantime: both are saved, and shown now.")
     if _sets_many(asked) and (names := sign_in_of(asked["value"])):
-        words = f"Taken over without what signs in ({', '.join(names)}): choose a connection for that."
-        trigger_client_event(response, "toast", {"message": words, "kind": "attention"})
+        words.append(f"Taken over without what signs in ({', '.join(names)}): choose a connection for that.")
+    if words:
+        trigger_client_event(response, "toast", {"message": " ".join(words), "kind": "attention"})
     return response
 
 

@@ -139,13 +139,33 @@ def test_a_new_name_takes_the_id_and_every_reference_along_until_it_is_published
 @pytest.mark.fault(34)
 def test_an_edit_that_came_second_is_told_who_was_faster_and_what_they_did(team, builder, flow):
     other = person(team, Role.BUILDER, "dana")
-    send(other, flow, operation={"op": "remove", "step": "score"})
+    send(other, flow, operation={"op": "rename", "step": "each", "id": "all"})
+    send(other, flow, 2, operation={"op": "rename", "step": "all", "id": "each"})
+    send(other, flow, 3, operation={"op": "configure", "step": "each", "set": {"name": "Everybody"}})
     response = send(builder, flow, operation={"op": "toggle", "step": "each"})
     text = response.content.decode()
     assert response.status_code == 409
-    assert "Dana" in text and "Removed" in text and 'data-revision="2"' in text and "data-reapply" in text
+    assert "Dana" in text and "Everybody" in text and 'data-revision="4"' in text and "data-reapply" in text
     assert "off" not in find(drafts.load(flow).definition, "each")
-    assert send(builder, flow, 2, operation={"op": "toggle", "step": "each"}).status_code == 200
+    assert send(builder, flow, 4, operation={"op": "toggle", "step": "each"}).status_code == 200
+
+
+@pytest.mark.fault(34)
+def test_what_came_second_and_touches_other_parts_is_saved_and_told(team, builder, flow):
+    other = person(team, Role.BUILDER, "dana")
+    send(other, flow, operation={"op": "remove", "step": "score"})
+    send(other, flow, 2, operation={"op": "configure", "step": "call", "set": {"name": "Ring"}})
+    response = send(builder, flow, operation={"op": "toggle", "step": "each"}, open="call", tab="setup", edit_key="mine")
+    text, now = response.content.decode(), drafts.load(flow).definition
+    assert response.status_code == 200 and event(response)["revision"] == 4
+    assert event(response, "toast")["message"].startswith("Dana changed other parts of this flow")
+    assert find(now, "each")["off"] and find(now, "call")["name"] == "Ring" and find(now, "score") is None
+    assert 'hx-swap-oob="delete"' in text and text.count("Ring") > 1 and 'id="panel" hx-swap-oob="true"' in text
+    send(other, flow, 4, operation={"op": "toggle", "step": "hot"})
+    again = send(builder, flow, operation={"op": "toggle", "step": "each"}, edit_key="mine").content.decode()
+    assert drafts.load(flow).revision == 5 and 'hx-swap-oob="delete"' in again, "its page is brought from what it saw to what stands"
+    undone = builder.post(reverse("flow_undo", args=[flow.pk]), {"revision": 5})
+    assert undone.status_code == 200 and find(drafts.load(flow).definition, "each")["off"]
 
 
 def test_a_reply_that_was_lost_does_not_make_the_edit_twice(builder, flow):

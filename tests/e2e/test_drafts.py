@@ -31,17 +31,16 @@ def page(page):
 
 
 def they_meet(builder, lead, dana):  # noqa: F811
-    """Dana turns a step off while Ines changes how long another one waits."""
+    """Dana turns a step off while Ines changes how long it waits."""
     builder.open(lead.pk)
     builder.select("Wait 2 days")
     with dana.saved():
-        dana.menu("nurture", "Turn off")
+        dana.menu("wait", "Turn off")
     box = builder.field("config.for").locator("input")
     box.fill("5")
     box.blur()
     dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
     expect(dialog).to_contain_text("Change “Wait for” in Wait 2 days was not saved")
-    expect(dialog).to_contain_text("Nurture")
     expect(dialog).to_contain_text("Switched off")
     return dialog
 
@@ -51,9 +50,29 @@ def test_my_edit_is_applied_to_theirs(builder, lead, dana):  # noqa: F811
     with builder.saved():
         dialog.get_by_role("button", name="Apply mine to theirs").click()
     made = definition(lead)
+    assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "5d"
+    expect(builder.card("wait")).to_contain_text("Off · skipped in runs")
+    expect(builder.field("config.for").locator("input")).to_have_value("5")
+
+
+def test_edits_of_different_steps_are_both_saved_and_nobody_is_asked(builder, lead, dana):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Wait 2 days")
+    with dana.saved():
+        dana.menu("nurture", "Turn off")
+    with builder.saved():
+        box = builder.field("config.for").locator("input")
+        box.fill("5")
+        box.blur()
+    made = definition(lead)
     assert find(made, "nurture")["off"] is True and find(made, "wait")["config"]["for"] == "5d"
+    expect(builder.page.get_by_text("Dana changed other parts of this flow in the meantime")).to_be_visible()
     expect(builder.card("nurture")).to_contain_text("Off · skipped in runs")
     expect(builder.field("config.for").locator("input")).to_have_value("5")
+    with builder.saved():
+        builder.page.get_by_role("button", name="Undo: change “Wait for” in Wait 2 days").click()
+    made = definition(lead)
+    assert find(made, "nurture")["off"] is True and find(made, "wait")["config"]["for"] == "2d"
 
 
 def test_mine_takes_the_place_of_theirs_and_undo_brings_theirs_back(builder, lead, dana):  # noqa: F811
@@ -61,11 +80,11 @@ def test_mine_takes_the_place_of_theirs_and_undo_brings_theirs_back(builder, lea
     with builder.saved():
         dialog.get_by_role("button", name="Overwrite theirs").click()
     made = definition(lead)
-    assert "off" not in find(made, "nurture") and find(made, "wait")["config"]["for"] == "5d"
+    assert "off" not in find(made, "wait") and find(made, "wait")["config"]["for"] == "5d"
     with builder.saved():
         builder.page.get_by_role("button", name="Undo: change “Wait for” in Wait 2 days").click()
     made = definition(lead)
-    assert find(made, "nurture")["off"] is True and find(made, "wait")["config"]["for"] == "2d"
+    assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "2d"
 
 
 def test_theirs_is_taken_and_mine_dropped(builder, lead, dana):  # noqa: F811
@@ -77,7 +96,7 @@ def test_theirs_is_taken_and_mine_dropped(builder, lead, dana):  # noqa: F811
         expect(answer).to_be_in_viewport(ratio=1)
     builder.page.set_viewport_size({"width": 1440, "height": 900})
     dialog.get_by_role("button", name="Take theirs, drop mine").click()
-    expect(builder.card("nurture")).to_contain_text("Off · skipped in runs")
+    expect(builder.card("wait")).to_contain_text("Off · skipped in runs")
     expect(builder.field("config.for").locator("input")).to_have_value("2")
     builder.settled()
     assert find(definition(lead), "wait")["config"]["for"] == "2d"

@@ -12,12 +12,17 @@ export async function catchUp() {
   if (from === revision()) takeAnswer(html, response.headers.get("HX-Trigger")); // else an answer of ours was faster
 }
 
-document.addEventListener("draft:caught_up", ({ detail }) => {
-  board().dataset.revision = detail.revision;
+/* The notice that the draft has moved, once the page shows what it tells of. */
+export function dismiss() {
   const notice = document.getElementById("moved-slot");
   const asked = notice.contains(document.activeElement);
   notice.replaceChildren();
   if (asked) focusCard(current() || cards()[0]?.dataset.step);
+}
+
+document.addEventListener("draft:caught_up", ({ detail }) => {
+  board().dataset.revision = detail.revision;
+  dismiss();
   announce(detail.announce);
 });
 

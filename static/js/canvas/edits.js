@@ -2,7 +2,7 @@
    so that a lost connection loses nothing. An edit that was sent carries a key: sent twice, it counts once. */
 import { panelNow, takeAnswer } from "hf/canvas/answers";
 import { announce, board, revision, swapParts, url } from "hf/canvas/board";
-import { catchUp } from "hf/canvas/catchup";
+import { catchUp, dismiss } from "hf/canvas/catchup";
 import { keep, kept } from "hf/canvas/unsent";
 import { toast } from "hf/toast";
 
@@ -157,6 +157,7 @@ function ask(item, html) {
 
 document.addEventListener("draft:saved", ({ detail }) => {
   board().dataset.revision = detail.revision;
+  dismiss(); // what others did is in the answer
   if (detail.was) follow(detail.was, detail.focus);
   announce(detail.announce);
 });

@@ -1,0 +1,86 @@
+"""Two edits of one draft stand beside each other where neither touches what the other does; else a person is asked."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from builder.editing import EditError, apply
+from builder.joining import both_stand
+from tests.builder.test_diff import FLOW
+from tests.builder.test_editing import LEAD, operations
+
+TOP, END = {"index": 0}, {"after": "d"}
+LONGER = {"op": "configure", "step": "a", "set": {"config.for": "2h"}}
+
+
+def stand(theirs, mine):
+    return both_stand(FLOW, mine, apply(FLOW, theirs).definition)
+
+
+@pytest.mark.parametrize(("theirs", "mine"), [
+    (LONGER, {"op": "configure", "step": "d", "set": {"config.for": "2h"}}),
+    ({"op": "toggle", "step": "c"}, LONGER),
+    ({"op": "insert", "type": "email", "place": TOP}, {"op": "insert", "type": "http", "place": END}),
+    ({"op": "insert", "type": "email", "place": TOP}, {"op": "insert", "type": "http", "place": {"parent": "b", "lane": "yes", "index": 0}}),
+    ({"op": "remove", "step": "d"}, LONGER),
+    ({"op": "add_trigger", "type": "api"}, {"op": "configure_trigger", "trigger": "t", "set": {"name": "By hand"}}),
+    ({"op": "configure_workflow", "set": {"title": "x"}}, {"op": "configure_workflow", "set": {"description": "y"}}),
+    ({"op": "move", "step": "c", "place": END}, LONGER),
+])  # fmt: skip
+def test_what_touches_different_parts_stands(theirs, mine):
+    assert stand(theirs, mine) and stand(mine, theirs)
+
+
+@pytest.mark.parametrize(("theirs", "mine"), [
+    (LONGER, {"op": "configure", "step": "a", "set": {"config.for": "3h"}}),
+    (LONGER, {"op": "toggle", "step": "a"}),
+    (LONGER, {"op": "remove", "step": "a"}),
+    (LONGER, LONGER),
+    ({"op": "remove", "step": "a"}, LONGER),
+    ({"op": "toggle", "step": "c"}, {"op": "remove", "step": "b"}),
+    ({"op": "insert", "type": "email", "place": {"parent": "b", "lane": "no", "index": 0}}, {"op": "remove", "step": "b"}),
+    ({"op": "insert", "type": "email", "place": TOP}, {"op": "insert", "type": "http", "place": TOP}),
+    ({"op": "insert", "type": "email", "place": TOP}, {"op": "insert", "type": "email", "place": END}),  # both would be e_mail
+    ({"op": "move", "step": "c", "place": END}, {"op": "remove", "step": "d"}),
+    ({"op": "configure_workflow", "set": {"title": "x"}}, {"op": "configure_workflow", "set": {"title": "y"}}),
+    (LONGER, {"op": "replace", "definition": FLOW | {"steps": []}}),
+])  # fmt: skip
+def test_what_touches_the_same_part_does_not(theirs, mine):
+    assert not stand(theirs, mine) and not stand(mine, theirs)
+
+
+def test_a_reference_that_theirs_added_to_what_mine_renames_is_not_left_behind():
+    theirs = {"op": "configure", "step": "d", "set": {"config.for": "{{ steps.a.output }}"}}
+    assert not stand(theirs, {"op": "rename", "step": "a", "id": "first"})
+
+
+def test_an_edit_that_made_no_sense_where_it_was_made_is_refused_as_ever():
+    with pytest.raises(EditError):
+        both_stand(FLOW, {"op": "remove", "step": "nobody"}, FLOW)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_what_stands_comes_to_the_same_whoever_was_first(data):
+    """Unless one looks at what the other changes, as a copy does: then the two are asked about in one order alone."""
+    seen = LEAD
+    for _ in range(data.draw(st.integers(0, 3))):
+        with suppress(EditError):
+            seen = apply(seen, data.draw(operations(seen))).definition
+    mine, theirs = data.draw(operations(seen)), data.draw(operations(seen))
+    try:
+        first, second = apply(seen, theirs).definition, apply(seen, mine).definition
+    except EditError:
+        assume(False)
+    if both_stand(seen, mine, first) and both_stand(seen, theirs, second):
+        assert unordered(apply(first, mine).definition) == unordered(apply(second, theirs).definition)
+
+
+def unordered(definition):
+    """Triggers and notes stand in no order."""
+    return definition | {name: sorted(definition.get(name) or [], key=json.dumps) for name in ("triggers", "notes")}
