@@ -83,6 +83,25 @@ def key_that_changes() -> None:
     StepContext.idempotency_key = lambda self, operation: f"{stable(self, operation)}-{len(self.place.attempts)}"
 
 
+def runs_below_without_a_key() -> None:
+    """And with a pause before it is noted which run that is, or hardly a kill would come between."""
+    import asyncio
+
+    from runtime.step_context import StepContext
+
+    stable, start_run = StepContext.idempotency_key, StepContext.start_run
+
+    async def slowly(self: StepContext, flow: str, body: Any) -> int:
+        started = await start_run(self, flow, body)
+        await asyncio.sleep(1)
+        return started
+
+    StepContext.start_run = slowly
+    StepContext.idempotency_key = lambda self, operation: (
+        f"{stable(self, operation)}-{self._execution.claim.token}" if operation == "start" else stable(self, operation)
+    )
+
+
 def timer_by_the_workers_clock() -> None:
     from datetime import timedelta
 
@@ -135,6 +154,9 @@ BROKEN = {
     ),
     "changing-key": Broken(
         "the idempotency key changes between attempts", ("was called under", "was done"), key_that_changes
+    ),
+    "second-child": Broken(
+        "whoever takes a run up starts what it runs below once more", ("started two runs",), runs_below_without_a_key
     ),
     "workers-clock": Broken(
         "timers go by the worker's clock, which is three seconds fast",

@@ -40,6 +40,12 @@ UNHEARD = """
 select w.run_id, w.path from wait w join signal s on s.run_id = w.run_id and s.path = w.path and s.wait_id is null
 where w.kind = 'callback' and w.state = 'open'
 """
+# A run that waits for one that has ended.
+UNTOLD = """
+select w.run_id, w.path from wait w join run c on c.id = (w.data ->> 'run')::bigint and c.ended_at is not null
+where w.kind = 'child' and w.state = 'open'
+"""
+BELOW = "select id, parent_id, input -> 'body' ->> 'at' from run where parent_id is not null order by id"
 
 
 @dataclass
@@ -71,6 +77,8 @@ def judge(people: People, receiver_deaths: list[datetime], verdict: Verdict) -> 
     verdict.wrong += people.wrong
     unheard = "the answer was taken, and the callback still waits"
     verdict.lost += [f"run {run}: {path}: {unheard}" for run, path in _sql(UNHEARD)]
+    verdict.lost += [f"run {run}: {path}: the run that it waits for has ended" for run, path in _sql(UNTOLD)]
+    _below(people, verdict)
     tables = Tables(events)
     verdict.wrong += _failures(events)
     verdict.wrong += _delays(events, people.runs)
@@ -90,6 +98,27 @@ def judge(people: People, receiver_deaths: list[datetime], verdict: Verdict) -> 
         "succeeded": sum(succeeded[name] == count for name, count in runs.items()),
         "cancelled": sum(state == "cancelled" for state, _ in tables.runs.values()),
     }
+
+
+def _below(people: People, verdict: Verdict) -> None:
+    """Runs that were started by steps are judged as those that were started by people; each place starts one."""
+    begun: set[tuple[int, str]] = set()
+    for run_id, parent, place in _sql(BELOW):
+        above = people.runs.get(parent)
+        program = above.below(place) if above else None
+        if program is None:
+            verdict.wrong.append(f"run {run_id} was started by run {parent} at {place}, where nothing is")
+            continue
+        if (parent, place) in begun:
+            verdict.duplicated.append(f"run {parent} of {above.name}: {place} started two runs")
+        begun.add((parent, place))
+        people.runs[run_id] = program
+        if parent in people.cancelled:
+            people.cancelled.add(run_id)
+    ended = {run_id for (run_id,) in _sql("select id from run where state = 'succeeded'")}
+    verdict.lost += [f"run {run_id} of {program.name}: {place} started no run"
+                     for run_id, program in people.runs.items() if run_id in ended
+                     for place in program.play.below if (run_id, place) not in begun]  # fmt: skip
 
 
 class Tables:
@@ -253,6 +282,8 @@ def value_of(path: str, state: str, output: Any) -> Any:
             return output["lanes"]
         case "loop":
             return (output["count"], output["results"])
+        case "below":
+            return output["output"]["v"] if "output" in output else None
 
 
 def _failures(events: list[Event]) -> list[str]:

@@ -97,23 +97,25 @@ class People:
         """Publish the next program, now and then over one that has runs under way, and start it."""
         made = program(self.seed, len(self.programs), self.receiver.url)
         self.programs.append(made)
-        version = self._publish(made, chance)
+        *below, own = made.definitions()
+        for definition in below:
+            until_it_is_told(lambda definition=definition: self._published(self._workflow(definition["name"]), definition))
+        version = self._publish(made.name, own, chance)
         return [self.begin_run(made, version, n, chance) for n in range(RUNS_EACH)]
 
-    def _publish(self, made: Program, chance: random.Random) -> Version:
+    def _publish(self, name: str, definition: dict[str, Any], chance: random.Random) -> Version:
         workflow = None
         if self._versions and chance.random() < 0.3:
             workflow = chance.choice(self._versions).workflow
             self.done["published over runs"] += 1
 
-        def act() -> Version:
-            given = workflow or self._workflow(made.name)
-            published = Version.objects.filter(workflow=given, hash=digest(made.definition())).first()
-            return published or publish(given, made.definition())
-
-        version = until_it_is_told(act)
+        version = until_it_is_told(lambda: self._published(workflow or self._workflow(name), definition))
         self._versions.append(version)
         return version
+
+    def _published(self, workflow: Workflow, definition: dict[str, Any]) -> Version:
+        published = Version.objects.filter(workflow=workflow, hash=digest(definition)).first()
+        return published or publish(workflow, definition)
 
     def _workflow(self, name: str) -> Workflow:
         team, _ = Team.objects.get_or_create(name="Chaos")

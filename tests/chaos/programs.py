@@ -9,9 +9,10 @@ from typing import Any
 
 from runtime.paths import step_of
 from tests.chaos import steps as kinds
-from tests.chaos.steps import Here, Play, Step, Sum, played, written
+from tests.chaos.steps import Below, Here, Play, Step, Sum, played, written
 
 DEEPEST = 3
+DEEPEST_FLOW = 2
 HOWS = ("repeat", "repeat", "repeat", "ask", "ask", "check")
 SURPRISES = ("die", "reset", "fail", "lose")
 """What the receiver does to a call that may have happened; see `receiver.py`."""
@@ -22,7 +23,8 @@ class Program:
     name: str
     steps: list[Any]
     play: Play = field(default_factory=Play)
-
+    flows: list[Below] = field(default_factory=list)
+    """Those that its steps run, and that those run."""
     hows: dict[str, str] = field(default_factory=dict)
     """Step id -> on_interrupted, of calls."""
     ignoring: set[str] = field(default_factory=set)
@@ -30,8 +32,25 @@ class Program:
     refused: set[str] = field(default_factory=set)
     """Steps whose first call is refused for good, which fails the run."""
 
-    def definition(self) -> dict[str, Any]:
-        return {"format": 1, "name": self.name, "steps": written(self.steps)}
+    @classmethod
+    def of(cls, name: str, steps: list[Any], play: Play, calls: list[kinds.Call]) -> Program:
+        made = cls(name, steps, play, hows={call.id: call.how for call in calls})
+        ignoring = {call.static for call in calls if call.trouble.get("ignore_keys")}
+        made.refused = {call.id for call in calls if call.trouble.get("reject_first")}
+        made.ignoring = {place for place in play.effects if place.partition("@")[0] in ignoring}
+        return made
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """Its own last."""
+        flows = [(flow.flow, flow.steps) for flow in self.flows] + [(self.name, self.steps)]
+        return [{"format": 1, "name": name, "steps": written(steps)} for name, steps in flows]
+
+    def below(self, place: str) -> Program | None:
+        """What the run must come to that is started at this place."""
+        if place not in self.play.below:
+            return None
+        step, play = self.play.below[place]
+        return Program.of(step.flow, step.steps, play, step.calls)
 
     @property
     def callbacks(self) -> dict[str, int]:
@@ -47,12 +66,12 @@ class Program:
 
 def program(seed: str, number: int, url: str) -> Program:
     """The program of this number."""
-    maker = Maker(random.Random(f"{seed}/{number}"), url)
-    made = Program(f"Program {number}", maker.whole(), hows={call.id: call.how for call in maker.calls})
-    played(made.steps, made.play, Here("", {}))
-    ignoring = {call.static for call in maker.calls if call.trouble.get("ignore_keys")}
-    made.refused = {call.id for call in maker.calls if call.trouble.get("reject_first")}
-    made.ignoring = {place for place in made.play.effects if place.partition("@")[0] in ignoring}
+    name, play = f"Program {number}", Play()
+    maker = Maker(random.Random(f"{seed}/{number}"), url, name)
+    steps = maker.whole()
+    played(steps, play, Here("", {}))
+    made = Program.of(name, steps, play, maker.calls)
+    made.flows = maker.flows
     return made
 
 
@@ -73,9 +92,10 @@ class Spot:
 
 
 class Maker:
-    def __init__(self, chance: random.Random, url: str):
-        self.random, self.url, self.count = chance, url, 0
+    def __init__(self, chance: random.Random, url: str, name: str, deep: int = 0):
+        self.random, self.url, self.name, self.deep, self.count = chance, url, name, deep, 0
         self.calls: list[kinds.Call] = []
+        self.flows: list[Below] = []
 
     def whole(self) -> list[Any]:
         spot = Spot()
@@ -84,6 +104,19 @@ class Maker:
             steps.append(kinds.Stop(*self.named("stop", spot), sum=self.sum(spot)))
         return steps
 
+    def below(self, spot: Spot) -> list[Any]:
+        """Nothing in it is refused for good, or answered by people who know its program."""
+        step = kinds.Below(*self.named("below", spot), sum=self.sum(spot), waits=self.random.random() < 0.8)
+        step.flow, inner = f"{self.name}, {step.id}", Spot(boxed=True)
+        maker = Maker(self.random, self.url, step.flow, self.deep + 1)
+        step.given = kinds.Given("given", "given")
+        inner.seen.append(step.given)
+        step.steps = [step for _ in range(self.random.randint(1, 3)) for step in maker.some(inner)]
+        step.steps.append(kinds.Stop(*maker.named("stop", inner), sum=maker.sum(inner)))
+        step.calls = maker.calls
+        self.flows += [*maker.flows, step]
+        return self.seen(spot, step) if step.waits else [step]
+
     def sequence(self, spot: Spot) -> list[Any]:
         return [step for _ in range(self.random.randint(1, 2)) for step in self.some(spot)]
 
@@ -91,6 +124,10 @@ class Maker:
         """One step, or two that belong together."""
         leaves = [self.call] * 5 + [self.keep, self.delay, self.people, self.approval, self.bad, self.mail, self.rung]
         leaves += [self.rung, self.rung_beside]
+        if self.deep:
+            leaves.remove(self.people)
+        if self.deep < DEEPEST_FLOW:
+            leaves += [self.below]
         boxes = [self.condition, self.parallel, self.loop, self.loop] + ([] if spot.beside else [self.box])
         return self.random.choice(leaves + (boxes * 2 if spot.depth < DEEPEST else []))(spot)
 

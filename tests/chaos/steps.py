@@ -21,12 +21,13 @@ EMPTY = {"v": 0}
 @dataclass
 class Play:
     """What one run must come to: `results` path -> (state, value), `effects` place -> value,
-    `mails` and `delays` (seconds at least) by path."""
+    `mails` and `delays` (seconds at least) by path, `below` place -> (the step, what the run that it starts must come to)."""
 
     results: dict[str, tuple[str, Any]] = field(default_factory=dict)
     effects: dict[str, int] = field(default_factory=dict)
     mails: Counter = field(default_factory=Counter)
     delays: dict[str, float] = field(default_factory=dict)
+    below: dict[str, tuple[Below, Play]] = field(default_factory=dict)
     output: Any = None
 
     def gives(self, path: str, value: Any, state: str = "succeeded") -> None:
@@ -308,6 +309,40 @@ class Box(Step):
         play.gives(f"{path}[0]/{self.bad.id}", None, "failed")
         play.gives(f"{path}/on_error", None, "failed")
         play.gives(f"{path}/on_error/{self.id}_rescue", 0)
+
+
+@dataclass
+class Given(Step):
+    """What a flow was given by the one that runs it."""
+
+    @property
+    def ref(self) -> str:
+        return "trigger.body.v"
+
+
+@dataclass
+class Below(Step):
+    """Runs another flow, whose steps begin with what it is given, and waits for its end or goes on at once."""
+
+    sum: Sum = None
+    flow: str = ""
+    waits: bool = True
+    given: Given | None = None
+    steps: list[Any] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    reads = ".output.v"
+
+    def written(self) -> dict[str, Any]:
+        config = {"flow": self.flow, "input": {"v": self.sum.template, "at": self.place}, "wait": self.waits}
+        return {"id": self.id, "type": "workflow", "config": config}
+
+    def play(self, play: Play, here: Here) -> None:
+        below = Play()
+        played(self.steps, below, Here("", {self.given.id: self.sum.played(here)}))
+        play.below[self.placed(here)] = self, below
+        if self.waits:
+            here.values[self.id] = below.output["v"]
+        play.gives(here.prefix + self.id, below.output["v"] if self.waits else None)
 
 
 @dataclass
