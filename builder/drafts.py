@@ -6,6 +6,7 @@ what to do about it is for a person to say.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ from .models import Draft, Revision
 
 KEPT = 500
 """Revisions kept per draft. Undo reaches as far back."""
+MOST_SINCE = 20
+"""So many revisions of others may lie between an edit and what it was made on for both to stand unasked."""
 
 BLANK = {"format": 1, "triggers": [], "steps": []}
 
@@ -37,8 +40,9 @@ class StaleRevision(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """`draft` as it stands now, `before` the definition that the editor had and `seen` its revision, `focus` the step to
-    select next, `picked` the steps that it was about, `others` who changed other parts since `seen`."""
+    """`draft` as it stands now, `before` the definition that the editor's page shows and `seen` its revision, `replaced` the one
+    in whose place it came, `focus` the step to select next, `picked` the steps that it was about. `joined`: the page has yet
+    to show what these `people`, as far as they are known, did to other parts."""
 
     draft: Draft
     before: dict[str, Any]
@@ -46,7 +50,9 @@ class Saved:
     label: str = ""
     focus: str = ""
     picked: tuple[str, ...] = ()
-    others: tuple[AbstractBaseUser, ...] = ()
+    replaced: dict[str, Any] | None = None
+    joined: bool = False
+    people: tuple[AbstractBaseUser, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +99,28 @@ def edit(
     user: AbstractBaseUser | None = None,
     key: str = "",
     join: bool = False,
+    shown: int | None = None,
 ) -> Saved:
     """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first
-    time. With `join` an older revision will do as well when both may stand: what was done since, and this."""
+    time. With `join` an older revision will do as well when both may stand: what was done since, and this. `shown` is the
+    revision that the editor's page shows, where that is another one than the edit was made on."""
     with transaction.atomic():
         draft, newest = _locked(workflow)
+        shown = revision if shown is None else shown
         if done_before := _known(draft, key):
-            return _again(draft, done_before, revision)
-        before, seen, others = draft.definition, newest.number, ()
-        if join and (base := _older(draft, revision)) and both_stand(base.definition, operation, draft.definition):
-            before, seen, others = base.definition, base.number, tuple(people_since(draft, base.number))
-        else:
+            return _again(draft, done_before, shown, operation)
+        if not (join and _both_stand(draft, revision, operation)):
             _require(draft, revision)
-        done = editing.apply(draft.definition, operation)
-        if done.definition == draft.definition:
-            return Saved(draft, before, seen, done.label, done.focus, others=others)
-        _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return Saved(draft, before, seen, done.label, done.focus, done.picked, others)
+        replaced, page = draft.definition, newest.number if shown is None else shown
+        before = replaced if page == newest.number else at_revision(draft, page)
+        if before is None:
+            raise StaleRevision(draft, page)
+        done = editing.apply(replaced, operation)
+        people = _people(draft, page)
+        saved = Saved(draft, before, page, done.label, done.focus, done.picked, replaced, page != newest.number, people)
+        if done.definition != replaced:
+            _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
+        return saved
 
 
 def overwrite(
@@ -126,14 +137,14 @@ def overwrite(
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
-            return _again(draft, done_before, revision)
+            return _again(draft, done_before, revision, operation)
         _require(draft, revision)
         base, before = _revision(draft, made_on), draft.definition
         if base is None:
             raise EditError("What this edit was made on is no longer kept. Take what is there now, and edit that.")
         done = editing.apply(base.definition, operation)
         _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return Saved(draft, before, newest.number, done.label, done.focus, done.picked)
+        return Saved(draft, before, newest.number, done.label, done.focus, done.picked, before)
 
 
 def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
@@ -175,8 +186,13 @@ def revision_of(workflows: QuerySet[Workflow]) -> int | None:
 
 def people_since(draft: Draft, number: int) -> list[AbstractBaseUser]:
     """Who wrote the revisions after this one, each once, the last one first."""
-    rows = Revision.objects.filter(draft=draft, number__gt=number).select_related("created_by").order_by("-number")
-    return list({row.created_by_id: row.created_by for row in rows.defer("definition") if row.created_by}.values())
+    return list(_people(draft, number))
+
+
+def _people(draft: Draft, number: int, without: int = 0) -> tuple[AbstractBaseUser, ...]:
+    rows = Revision.objects.filter(draft=draft, number__gt=number).exclude(number=without)
+    rows = rows.select_related("created_by").order_by("-number")
+    return tuple({row.created_by_id: row.created_by for row in rows.defer("definition") if row.created_by}.values())
 
 
 def _turn(workflow: Workflow, revision: int, user: AbstractBaseUser | None, key: str, *, back: bool) -> Saved:
@@ -190,7 +206,7 @@ def _turn(workflow: Workflow, revision: int, user: AbstractBaseUser | None, key:
             return Saved(draft, before, newest.number)
         undo, redo = (target.undo, newest.number) if back else (newest.number, target.redo)
         _write(draft, target.definition, user, label=target.label, key=key, undo=undo, redo=redo)
-        return Saved(draft, before, newest.number, newest.label if back else target.label)
+        return Saved(draft, before, newest.number, newest.label if back else target.label, replaced=before)
 
 
 def _known(draft: Draft, key: str) -> Revision | None:
@@ -200,11 +216,19 @@ def _known(draft: Draft, key: str) -> Revision | None:
     return Revision.objects.filter(draft=draft, key=key).defer("definition").order_by("-number").first()
 
 
-def _again(draft: Draft, made: Revision, seen: int | None) -> Saved:
-    """The answer to an edit that was saved already and whose answer got lost: from what its sender saw to what is now."""
-    seen = made.number - 1 if seen is None else seen
-    before = _revision(draft, seen)
-    return Saved(draft, before.definition if before else draft.definition, seen, made.label)
+def _again(draft: Draft, made: Revision, shown: int | None, operation: dict[str, Any] | None = None) -> Saved:
+    """The answer to an edit that was saved already and whose answer got lost: from what its sender's page shows to what is now."""
+    replaced = _revision(draft, made.number - 1)
+    focus, picked = "", ()
+    if operation and replaced:
+        with suppress(EditError):
+            done = editing.apply(replaced.definition, operation)
+            focus, picked = done.focus, done.picked
+    shown = made.number - 1 if shown is None else shown
+    seen = replaced if shown == made.number - 1 else _revision(draft, shown)
+    before = seen.definition if seen else draft.definition
+    joined = draft.revision - shown > (shown < made.number)
+    return Saved(draft, before, shown, made.label, focus, picked, joined=joined, people=_people(draft, shown, made.number))
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
@@ -217,9 +241,14 @@ def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
     return draft, Revision.objects.defer("definition").get(draft=draft, number=draft.revision)
 
 
-def _older(draft: Draft, number: int | None) -> Revision | None:
-    """A revision that is not the newest, while it is kept."""
-    return _revision(draft, number) if number != draft.revision else None
+def _both_stand(draft: Draft, made_on: int | None, operation: dict[str, Any]) -> bool:
+    """Raises EditError for an operation that could not be applied to what it was made on."""
+    if made_on is None or not 0 < draft.revision - made_on <= MOST_SINCE:
+        return False
+    since = Revision.objects.filter(draft=draft, number__gte=made_on, number__lte=draft.revision).order_by("number")
+    found = list(since.values_list("number", "definition"))
+    whole = [number for number, _ in found] == list(range(made_on, draft.revision + 1))
+    return whole and both_stand([definition for _, definition in found], operation)
 
 
 def _require(draft: Draft, revision: int | None) -> None:

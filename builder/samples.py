@@ -108,12 +108,17 @@ def unpin(workflow: Workflow, step: str) -> None:
     Pin.objects.filter(workflow=workflow, step=step).delete()
 
 
+@transaction.atomic
 def pins_follow(workflow: Workflow, before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Where only the id of a step changed, also by undoing that, its pin goes along."""
+    """Where only the id of a step changed, also by undoing that, its pin goes along; one that a step of that id left behind
+    makes room."""
     old, new = ([step["id"] for step in walk(one.get("steps") or [])] for one in (before, after))
     changed = [(was, now) for was, now in zip(old, new, strict=False) if was != now]
     if len(old) == len(new) and len(changed) == 1 and changed[0][0] not in new:
-        Pin.objects.filter(workflow=workflow, step=changed[0][0]).update(step=changed[0][1])
+        pins = Pin.objects.filter(workflow=workflow)
+        if pins.filter(step=changed[0][0]).exists():
+            pins.filter(step=changed[0][1]).delete()
+            pins.filter(step=changed[0][0]).update(step=changed[0][1])
 
 
 # Listening for one call

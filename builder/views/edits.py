@@ -41,18 +41,19 @@ Operation = dict[str, Any]
 @require_POST
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`,
-    `owner`). `over` says on which older revision it was made, to win over what came between.
+    `owner`). `over` says on which older revision it was made, to win over what came between; `shown`, which revision the
+    page shows, where others' changes came to it after the edit was made.
 
     Answers with the parts of the page that changed; 409 when the draft has moved on and not both may stand, with ways out;
     422 when the operation cannot be applied.
     """
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     revision, over = _revision(request.POST), _revision(request.POST, "over")
-    key = _key(request.POST)
+    key, shown = _key(request.POST), number_of(request.POST.get("shown", ""))
     try:
         operation = _operation(request.POST, workflow, revision if over < 0 else over)
         if over < 0:
-            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key, join=True)
+            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key, join=True, shown=shown)
         else:
             saved = drafts.overwrite(workflow, operation, made_on=over, revision=revision, user=request.user, key=key)
     except FieldError as wrong:
@@ -154,10 +155,12 @@ def _changed(
     event: str = "draft:saved",
 ) -> HttpResponse:
     """The changed parts, out of band; an event tells the page the new revision and what to select."""
-    pins_follow(workflow, saved.before, saved.draft.definition)
+    if saved.replaced:
+        pins_follow(workflow, saved.replaced, saved.draft.definition)
     board, asked = Board(workflow, saved.draft), request.POST if request.method == "POST" else request.GET
     opened = asked.get("open")
-    was = operation["step"] if operation.get("op") in ("configure", "rename") and operation["step"] != saved.focus else ""
+    renamed = saved.focus and operation.get("op") in ("configure", "rename") and operation["step"] != saved.focus
+    was = operation["step"] if renamed else ""
     if opened and opened == was:
         opened = saved.focus
     shown = panel_for(board, opened, asked.get("tab", "setup")) if opened is not None else None
@@ -165,7 +168,7 @@ def _changed(
         **page_context(request, board),
         "patches": patches(board.drawing_before(saved.seen, saved.before), board.drawing),
         "panel": shown,
-        "shape_changed": bool(shown) and (saved.others or shown.shape != asked.get("shape") or opened != asked.get("open") or _sets_many(asked)),
+        "shape_changed": bool(shown) and (saved.joined or shown.shape != asked.get("shape") or opened != asked.get("open") or _sets_many(asked)),
         "own_field": "field" in request.POST,
     }
     detail = {
@@ -180,8 +183,8 @@ def _changed(
     }
     response = trigger_client_event(render(request, "canvas/edited.html", context), event, detail)
     words = []
-    if saved.others:
-        words.append(f"{people(saved.others, request.user)} changed other parts of this flow in the meantime: both are saved, and shown now.")
+    if saved.joined and saved.before != saved.replaced:
+        words.append(f"{people(saved.people, request.user)} changed other parts of this flow in the meantime: both are saved, and shown now.")
     if _sets_many(asked) and (names := sign_in_of(asked["value"])):
         words.append(f"Taken over without what signs in ({', '.join(names)}): choose a connection for that.")
     if words:

@@ -17,6 +17,7 @@ from builder import drafts
 from builder.board import Board
 from builder.flowmaking import make_flow
 from builder.missing import doubts
+from builder.models import Pin
 from runtime.definition import find
 from runtime.models import Membership, Role, Team, Trigger
 from runtime.publish import publish
@@ -166,6 +167,41 @@ def test_what_came_second_and_touches_other_parts_is_saved_and_told(team, builde
     assert drafts.load(flow).revision == 5 and 'hx-swap-oob="delete"' in again, "its page is brought from what it saw to what stands"
     undone = builder.post(reverse("flow_undo", args=[flow.pk]), {"revision": 5})
     assert undone.status_code == 200 and find(drafts.load(flow).definition, "each")["off"]
+
+
+def test_what_came_after_the_edit_was_made_is_not_taken_for_seen(team, builder, flow):
+    """Two edits wait in a page; the answer to the first shows what another did, and the second was made before."""
+    other = person(team, Role.BUILDER, "dana")
+    send(other, flow, operation={"op": "configure", "step": "score", "set": {"note": "Dana's"}})
+    assert send(builder, flow, operation={"op": "toggle", "step": "each"}).status_code == 200
+    mine = {"op": "configure", "step": "score", "set": {"note": "Ines's"}}
+    assert send(builder, flow, 1, operation=mine, shown="3").status_code == 409
+    answer = send(builder, flow, 1, operation={"op": "toggle", "step": "call"}, shown="3")
+    assert answer.status_code == 200 and "toast" not in json.loads(answer["HX-Trigger"]), "the page shows it already"
+    assert "Dana" not in answer.content.decode() and find(drafts.load(flow).definition, "score")["note"] == "Dana's"
+
+
+def test_the_answer_that_is_given_again_shows_the_step_that_it_was_about(builder, flow):
+    send(builder, flow, operation={"op": "insert", "type": "set", "place": {"index": 0}})
+    for _ in range(2):
+        response = send(builder, flow, 2, owner="set_values", field="name", value="Facts", open="set_values", tab="setup", shape="", edit_key="one")
+        assert (event(response)["was"], event(response)["focus"]) == ("set_values", "facts")
+        assert 'data-owner="facts"' in response.content.decode()
+    for _ in range(2):
+        response = send(builder, flow, 3, owner="call", field="config.url", value="https://a.example/", open="call", edit_key="two")
+        assert (event(response)["was"], event(response)["focus"], event(response)["panel_gone"]) == ("", "call", False)
+
+
+def test_pins_follow_ones_own_edit_alone(team, builder, flow):
+    other = person(team, Role.BUILDER, "dana")
+    pins = [Pin.objects.create(workflow=flow, step=step, output={}) for step in ("score", "rating", "call")]
+    send(other, flow, operation={"op": "insert", "type": "delay", "place": {"after": "hot"}})
+    assert send(builder, flow, operation={"op": "rename", "step": "score", "id": "rating"}).status_code == 200
+    assert set(Pin.objects.values_list("pk", "step")) == {(pins[0].pk, "rating"), (pins[2].pk, "call")}
+    send(other, flow, 3, operation={"op": "remove", "step": "call"})
+    assert send(builder, flow, 3, operation={"op": "insert", "type": "email", "place": {"index": 0}}).status_code == 200
+    builder.get(reverse("flow_since", args=[flow.pk]), {"revision": 3})
+    assert Pin.objects.get(pk=pins[2].pk).step == "call"
 
 
 def test_a_reply_that_was_lost_does_not_make_the_edit_twice(builder, flow):

@@ -75,6 +75,31 @@ def test_edits_of_different_steps_are_both_saved_and_nobody_is_asked(builder, le
     assert find(made, "nurture")["off"] is True and find(made, "wait")["config"]["for"] == "2d"
 
 
+def test_what_waited_meanwhile_is_asked_about_where_theirs_is_touched(builder, lead, dana, complaints):  # noqa: F811
+    """The answer to the first edit brings what Dana did to the page; the second was made before that."""
+    builder.open(lead.pk)
+    builder.select("Wait 2 days")
+    builder.page.route("**/edit/", lambda route: route.abort())
+    builder.menu("nurture", "Turn off")
+    box = builder.field("config.for").locator("input")
+    box.fill("5")
+    box.blur()
+    with dana.saved():
+        dana.menu("wait", "Turn off")
+    builder.page.unroute("**/edit/")
+    dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
+    expect(dialog).to_contain_text("Change “Wait for” in Wait 2 days was not saved")
+    made = definition(lead)
+    assert find(made, "nurture")["off"] is True and find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "2d"
+    with builder.saved():
+        dialog.get_by_role("button", name="Apply mine to theirs").click()
+    made = definition(lead)
+    assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "5d"
+    builder.settled()
+    assert builder.page.locator(".node").count() == len({*builder.page.locator(".node").evaluate_all("nodes => nodes.map(node => node.id)")})
+    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
+
+
 def test_mine_takes_the_place_of_theirs_and_undo_brings_theirs_back(builder, lead, dana):  # noqa: F811
     dialog = they_meet(builder, lead, dana)
     with builder.saved():

@@ -22,9 +22,9 @@ export const edit = operation => enqueue("edit/", { operation: JSON.stringify(op
 
 /* What was typed into one field; a newer value of the same field replaces one that was never sent. */
 export function editField(owner, field, values) {
-  const waiting = queue.findIndex(item => item.field === `${owner}/${field}` && item.made === undefined);
-  if (waiting >= 0) queue.splice(waiting, 1);
-  enqueue("edit/", { owner, field }, { field: `${owner}/${field}`, more: values });
+  const waiting = queue.findIndex(item => item.field === `${owner}/${field}` && item.at === undefined);
+  const [older] = waiting >= 0 ? queue.splice(waiting, 1) : [];
+  enqueue("edit/", { owner, field }, { field: `${owner}/${field}`, more: values, made: older?.made });
 }
 
 export const undo = () => enqueue("undo/", {});
@@ -36,8 +36,9 @@ export async function settled() {
   while (pending()) await new Promise(done => document.addEventListener("draft:answered", done, { once: true }));
 }
 
-function enqueue(part, values, { field = "", more = [] } = {}) {
-  queue.push({ part, values, field, more, key: crypto.randomUUID?.() ?? String(Math.random()) });
+/* made: the revision that was on the page when the edit was made; what others did comes to the page before it is sent, maybe. */
+function enqueue(part, values, { field = "", more = [], made = revision() } = {}) {
+  queue.push({ part, values, field, more, made, key: crypto.randomUUID?.() ?? String(Math.random()) });
   show();
   send();
 }
@@ -53,7 +54,7 @@ async function send() {
   if (sending || asking || queue.length === 0) return;
   sending = true;
   const item = queue[0];
-  item.made ??= revision();
+  item.at = revision();
   tell("Saving…");
   const answer = await post(item);
   if (!answer || answer.response.status >= 500) {
@@ -93,7 +94,12 @@ function settle({ response, html }, item) {
     toast({ message: refusal(response.status), kind: "failed" });
     return;
   }
-  takeAnswer(html, response.headers.get("HX-Trigger"));
+  const events = response.headers.get("HX-Trigger");
+  const saved = JSON.parse(events ?? "{}")["draft:saved"];
+  // What waits was made with this one in view: where nobody else came between, it was made on what there is now.
+  for (const base of saved ? [item.made, item.at] : []) if (saved.revision - base <= 1) for (const one of queue) if (one.made === base) one.made = String(saved.revision);
+  if (saved && item.at !== revision()) return catchUp(); // the page was brought further meanwhile: not by what is missing from there
+  takeAnswer(html, events);
 }
 
 /* The sign-in has ended, or the page's token has: what is not saved waits for the page that comes back. */
@@ -107,7 +113,7 @@ function signIn(elsewhere, item = {}) {
 
 function body(item) {
   const again = item.on || owed ? { shape: "" } : {};
-  const about = { ...panelNow(), ...again, revision: item.on ?? item.made, edit_key: item.key, ...(item.over && { over: item.over }) };
+  const about = { ...panelNow(), ...again, revision: item.on ?? item.made, shown: item.at, edit_key: item.key, ...(item.over && { over: item.over }) };
   const fields = [...Object.entries(item.values), ...item.more, ...Object.entries(about)];
   return new URLSearchParams(fields);
 }
