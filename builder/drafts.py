@@ -41,7 +41,7 @@ class StaleRevision(Exception):
 @dataclass(frozen=True, slots=True)
 class Saved:
     """`draft` as it stands now, `before` the definition that the editor's page shows and `seen` its revision, `replaced` the one
-    in whose place it came, `focus` the step to select next, `picked` the steps that it was about. `joined`: the page has yet
+    in whose place it came, `wrote` its own revision where it changed anything, `focus` the step to select next, `picked` the steps that it was about. `joined`: the page has yet
     to show what these `people`, as far as they are known, did to other parts."""
 
     draft: Draft
@@ -51,8 +51,18 @@ class Saved:
     focus: str = ""
     picked: tuple[str, ...] = ()
     replaced: dict[str, Any] | None = None
+    wrote: int | None = None
     joined: bool = False
     people: tuple[AbstractBaseUser, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """When an edit was made: on the revision `since`, and on the editor's `own` after it, with others' between that its page had
+    not shown by then."""
+
+    since: int
+    own: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +108,32 @@ def edit(
     revision: int | None,
     user: AbstractBaseUser | None = None,
     key: str = "",
-    join: bool = False,
+    join: Made | None = None,
     shown: int | None = None,
 ) -> Saved:
     """Apply one operation. Raises StaleRevision, EditError. Sent again with the same `key` it answers as the first
-    time. With `join` an older revision will do as well when both may stand: what was done since, and this. `shown` is the
+    time. With `join` an older revision will do as well when both may stand: what others did since, and this. `shown` is the
     revision that the editor's page shows, where that is another one than the edit was made on."""
     with transaction.atomic():
         draft, newest = _locked(workflow)
         shown = revision if shown is None else shown
         if done_before := _known(draft, key):
             return _again(draft, done_before, shown, operation)
-        if not (join and _both_stand(draft, revision, operation)):
+        if join is None or join.since == draft.revision:
             _require(draft, revision)
+        elif not _both_stand(draft, join, operation, user):
+            raise StaleRevision(draft, join.since)
         replaced, page = draft.definition, newest.number if shown is None else shown
         before = replaced if page == newest.number else at_revision(draft, page)
         if before is None:
             raise StaleRevision(draft, page)
         done = editing.apply(replaced, operation)
         people = _people(draft, page)
-        saved = Saved(draft, before, page, done.label, done.focus, done.picked, replaced, page != newest.number, people)
+        wrote = None
         if done.definition != replaced:
             _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return saved
+            wrote = draft.revision
+        return Saved(draft, before, page, done.label, done.focus, done.picked, replaced, wrote, page != newest.number, people)
 
 
 def overwrite(
@@ -131,20 +144,21 @@ def overwrite(
     revision: int,
     user: AbstractBaseUser | None = None,
     key: str = "",
+    shown: int | None = None,
 ) -> Saved:
     """Apply an operation to the older revision that it was made on, and put that on top of `revision`, which must be
     the newest: what came between goes, and undo brings it back. Raises StaleRevision, EditError."""
     with transaction.atomic():
         draft, newest = _locked(workflow)
         if done_before := _known(draft, key):
-            return _again(draft, done_before, revision, operation)
+            return _again(draft, done_before, revision if shown is None else shown, operation)
         _require(draft, revision)
         base, before = _revision(draft, made_on), draft.definition
         if base is None:
             raise EditError("What this edit was made on is no longer kept. Take what is there now, and edit that.")
         done = editing.apply(base.definition, operation)
         _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
-        return Saved(draft, before, newest.number, done.label, done.focus, done.picked, before)
+        return Saved(draft, before, newest.number, done.label, done.focus, done.picked, before, draft.revision)
 
 
 def undo(workflow: Workflow, *, revision: int, user: AbstractBaseUser | None = None, key: str = "") -> Saved:
@@ -206,7 +220,7 @@ def _turn(workflow: Workflow, revision: int, user: AbstractBaseUser | None, key:
             return Saved(draft, before, newest.number)
         undo, redo = (target.undo, newest.number) if back else (newest.number, target.redo)
         _write(draft, target.definition, user, label=target.label, key=key, undo=undo, redo=redo)
-        return Saved(draft, before, newest.number, newest.label if back else target.label, replaced=before)
+        return Saved(draft, before, newest.number, newest.label if back else target.label, replaced=before, wrote=draft.revision)
 
 
 def _known(draft: Draft, key: str) -> Revision | None:
@@ -227,8 +241,8 @@ def _again(draft: Draft, made: Revision, shown: int | None, operation: dict[str,
     shown = made.number - 1 if shown is None else shown
     seen = replaced if shown == made.number - 1 else _revision(draft, shown)
     before = seen.definition if seen else draft.definition
-    joined = draft.revision - shown > (shown < made.number)
-    return Saved(draft, before, shown, made.label, focus, picked, joined=joined, people=_people(draft, shown, made.number))
+    joined, people = draft.revision - shown > (shown < made.number), _people(draft, shown, made.number)
+    return Saved(draft, before, shown, made.label, focus, picked, wrote=made.number, joined=joined, people=people)
 
 
 def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
@@ -241,14 +255,16 @@ def _locked(workflow: Workflow) -> tuple[Draft, Revision]:
     return draft, Revision.objects.defer("definition").get(draft=draft, number=draft.revision)
 
 
-def _both_stand(draft: Draft, made_on: int | None, operation: dict[str, Any]) -> bool:
+def _both_stand(draft: Draft, made: Made, operation: dict[str, Any], user: Any) -> bool:
     """Raises EditError for an operation that could not be applied to what it was made on."""
-    if made_on is None or not 0 < draft.revision - made_on <= MOST_SINCE:
+    if not 0 < draft.revision - made.since <= MOST_SINCE:
         return False
-    since = Revision.objects.filter(draft=draft, number__gte=made_on, number__lte=draft.revision).order_by("number")
-    found = list(since.values_list("number", "definition"))
-    whole = [number for number, _ in found] == list(range(made_on, draft.revision + 1))
-    return whole and both_stand([definition for _, definition in found], operation)
+    since = Revision.objects.filter(draft=draft, number__gte=made.since, number__lte=draft.revision).order_by("number")
+    found = list(since.values_list("number", "definition", "created_by"))
+    if [number for number, *_ in found] != list(range(made.since, draft.revision + 1)):
+        return False
+    own = [at for at, (number, _, by) in enumerate(found) if at and number in made.own and by == user.pk]
+    return both_stand([definition for _, definition, _ in found], operation, own)
 
 
 def _require(draft: Draft, revision: int | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -30,16 +30,16 @@ class _Twice(Exception):
     """Two parts go by one name, as in a file that somebody wrote: which of them an operation means cannot be told."""
 
 
-def both_stand(since: Sequence[dict[str, Any]], operation: dict[str, Any]) -> bool:
-    """Whether an operation that was made on the first of these revisions does to the last what it did there, beside all that
-    was done since. Raises EditError when it cannot be applied to what it was made on.
+def both_stand(since: Sequence[dict[str, Any]], operation: dict[str, Any], own: Collection[int] = ()) -> bool:
+    """Whether an operation that was made on the first of these revisions, and on those after it at the places `own`, does to the
+    last what it did there, beside all that others did since. Raises EditError when it cannot be applied to what it was made on.
 
     Each revision counts, and not only the last: an id may have gone, and be another step's now."""
-    seen, now = since[0], since[-1]
+    seen, now = since[max(own, default=0)], since[-1]
     after = apply(seen, operation).definition
     try:
         mine, there = _touched(seen, after), _touched(now, apply(now, operation).definition)
-        theirs = [_touched(before, then) for before, then in pairwise(since)]
+        theirs = [_touched(before, then) for at, (before, then) in enumerate(pairwise(since), 1) if at not in own]
     except (EditError, _Twice):
         return False
     if mine != there or any(_whole(mine) & _whole(one) for one in theirs):
@@ -61,7 +61,8 @@ def _speaks(one: Touched, other: Touched) -> bool:
     """Whether what one of them wrote names what the other has made or removed, which a new name does both of."""
     names = {part[1] for part, (was, now) in other.items() if part[0] in NAMED and (was is None or now is None)}
     texts = [now for part, (_, now) in one.items() if part[0] != "after" and now]
-    return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in names for text in texts)
+    word = r"(?:(?<![\w-])|(?<=\\[nrtbf])){}(?![\w-])"  # also after a line's end, which is a letter in JSON
+    return any(re.search(word.format(re.escape(name)), text) for name in names for text in texts)
 
 
 def _parts(definition: dict[str, Any]) -> dict[Part, str]:

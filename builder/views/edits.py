@@ -20,7 +20,7 @@ from ..board import Board
 from ..curl import is_curl, sign_in_of
 from ..dataflow import put_right
 from ..diff import changes
-from ..drafts import Saved, StaleRevision
+from ..drafts import MOST_SINCE, Saved, StaleRevision
 from ..drawing import patches
 from ..editing import EditError, apply
 from ..fieldedits import field_operation
@@ -42,7 +42,7 @@ Operation = dict[str, Any]
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """One operation on one revision. `operation` is JSON; a field of the panel is sent as it was typed (`field`,
     `owner`). `over` says on which older revision it was made, to win over what came between; `shown`, which revision the
-    page shows, where others' changes came to it after the edit was made.
+    page shows, where others' changes came to it after the edit was made; `since` and `own`, see `drafts.Made`.
 
     Answers with the parts of the page that changed; 409 when the draft has moved on and not both may stand, with ways out;
     422 when the operation cannot be applied.
@@ -50,18 +50,20 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     workflow = get_workflow(request.user, pk, Role.BUILDER)
     revision, over = _revision(request.POST), _revision(request.POST, "over")
     key, shown = _key(request.POST), number_of(request.POST.get("shown", ""))
+    since = _revision(request.POST, "since") if "since" in request.POST else revision
+    made = drafts.Made(since, tuple(int(one) for one in request.POST.get("own", "").split(",")[:MOST_SINCE] if number_of(one)))
     try:
         operation = _operation(request.POST, workflow, revision if over < 0 else over)
         if over < 0:
-            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key, join=True, shown=shown)
+            saved = drafts.edit(workflow, operation, revision=revision, user=request.user, key=key, join=made, shown=shown)
         else:
-            saved = drafts.overwrite(workflow, operation, made_on=over, revision=revision, user=request.user, key=key)
+            saved = drafts.overwrite(workflow, operation, made_on=over, revision=revision, user=request.user, key=key, shown=shown)
     except FieldError as wrong:
         return _field_refused(request, Board.of(workflow), wrong)
     except EditError as wrong:
         return _refused(str(wrong))
     except StaleRevision as stale:
-        return _stale(request, workflow, stale, over if over >= 0 else revision, operation)
+        return _stale(request, workflow, stale, over if over >= 0 else since, operation, over if over >= 0 else revision)
     return _changed(request, workflow, saved, operation)
 
 
@@ -178,6 +180,7 @@ def _changed(
         "label": saved.label,
         "op": operation.get("op"),
         "was": was,
+        "wrote": saved.wrote,
         "announce": announce or saved.label,
         "panel_gone": opened is not None and shown is None,
     }
@@ -212,13 +215,15 @@ def _refused(message: str) -> HttpResponse:
 
 
 def _stale(
-    request: HttpRequest, workflow: Workflow, stale: StaleRevision, made_on: int, operation: Operation | None
+    request: HttpRequest, workflow: Workflow, stale: StaleRevision, made_on: int, operation: Operation | None, after_own: int = 0
 ) -> HttpResponse:
     """Who was faster, what they changed, and what becomes of the edit that came too late; the page keeps that one. Undo
-    and redo have no operation of their own: on another draft they would mean something else."""
+    and redo have no operation of their own: on another draft they would mean something else. Where one's own edits lie between,
+    up to `after_own`, it cannot win over theirs: those would go with them."""
     context = {"workflow": workflow, "made_on": made_on, **_since(stale.draft, made_on)}
     if operation is not None:
-        context |= _told(operation, drafts.at_revision(stale.draft, made_on), stale.draft.definition)
+        context |= _told(operation, drafts.at_revision(stale.draft, after_own), stale.draft.definition)
+        context["may_overwrite"] = context.get("may_overwrite") and after_own == made_on
     return render(request, "canvas/stale.html", context, status=409)
 
 

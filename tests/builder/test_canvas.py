@@ -106,7 +106,7 @@ def test_an_edit_answers_with_the_parts_that_changed_and_the_new_revision(builde
     text = response.content.decode()
     assert 'hx-swap-oob="afterend:#node-score"' in text and 'id="step-delay"' in text
     assert 'id="step-call"' not in text, "what did not change is not sent again"
-    assert event(response) == {"revision": 2, "focus": "delay", "picked": [], "label": "Add Delay", "op": "insert", "announce": "Add Delay", "panel_gone": False, "was": ""}
+    assert event(response) == {"revision": 2, "focus": "delay", "picked": [], "label": "Add Delay", "op": "insert", "announce": "Add Delay", "panel_gone": False, "was": "", "wrote": 2}
 
 
 def test_a_field_of_the_panel_is_sent_as_it_was_typed(builder, flow):
@@ -179,6 +179,21 @@ def test_what_came_after_the_edit_was_made_is_not_taken_for_seen(team, builder, 
     answer = send(builder, flow, 1, operation={"op": "toggle", "step": "call"}, shown="3")
     assert answer.status_code == 200 and "toast" not in json.loads(answer["HX-Trigger"]), "the page shows it already"
     assert "Dana" not in answer.content.decode() and find(drafts.load(flow).definition, "score")["note"] == "Dana's"
+
+
+def test_ones_own_edits_between_are_no_others(team, builder, flow):
+    other = person(team, Role.BUILDER, "dana")
+    send(other, flow, operation={"op": "toggle", "step": "call"})
+    assert event(send(builder, flow, operation={"op": "configure", "step": "score", "set": {"note": "one"}}))["wrote"] == 3
+    further = {"op": "configure", "step": "score", "set": {"name": "two"}}
+    asked = send(builder, flow, 3, operation=further, since="1", shown="3")
+    assert asked.status_code == 409
+    asked = send(builder, flow, 3, operation={"op": "toggle", "step": "call"}, since="1", own="2,3", shown="3")
+    assert asked.status_code == 409 and "data-overwrite" not in asked.content.decode(), "what Dana did is not one's own for being called so"
+    answer = send(builder, flow, 3, operation=further, since="1", own="3,x,,-1", shown="3")
+    assert answer.status_code == 200 and "toast" not in json.loads(answer["HX-Trigger"])
+    now = find(drafts.load(flow).definition, "score")
+    assert (now["note"], now["name"]) == ("one", "two") and find(drafts.load(flow).definition, "call")["off"]
 
 
 def test_the_answer_that_is_given_again_shows_the_step_that_it_was_about(builder, flow):

@@ -77,6 +77,12 @@ def test_an_id_that_went_and_is_another_steps_now_is_not_taken_for_the_same():
         assert not stand(again, mine)
 
 
+@pytest.mark.parametrize("value", ["{{ steps.\na.output }}", "{{ steps.\ta.output }}"])
+def test_a_reference_is_seen_after_the_end_of_a_line_too(value):
+    mine = {"op": "configure", "step": "d", "set": {"config.for": value}}
+    assert not stand({"op": "rename", "step": "a", "id": "first"}, mine)
+
+
 def test_a_step_that_the_other_moved_into_another_lane_reads_other_values_there():
     mine = {"op": "configure", "step": "c", "set": {"config.for": "{{ loop.item }}"}}
     assert not stand({"op": "move", "step": "c", "place": END}, mine)

@@ -100,6 +100,58 @@ def test_what_waited_meanwhile_is_asked_about_where_theirs_is_touched(builder, l
     complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
 
 
+def test_two_edits_of_one_step_that_wait_are_not_asked_about_for_each_other(builder, lead, dana, complaints):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Wait 2 days")
+    builder.page.route("**/edit/", lambda route: route.abort())
+    box = builder.field("config.for").locator("input")
+    box.fill("5")
+    box.blur()
+    builder.menu("wait", "Turn off")
+    with dana.saved():
+        dana.menu("nurture", "Turn off")
+    builder.page.unroute("**/edit/")
+    builder.settled()
+    made = definition(lead)
+    assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "5d" and find(made, "nurture")["off"] is True
+    expect(builder.page.get_by_role("dialog")).to_have_count(0)
+    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
+
+
+def test_what_is_dropped_for_theirs_is_the_one_edit_that_was_asked_about(builder, lead, dana, complaints):  # noqa: F811
+    builder.open(lead.pk)
+    builder.select("Wait 2 days")
+    builder.page.route("**/edit/", lambda route: route.abort())
+    box = builder.field("config.for").locator("input")
+    box.fill("5")
+    box.blur()
+    builder.menu("nurture", "Turn off")
+    with dana.saved():
+        dana.menu("wait", "Turn off")
+    builder.page.unroute("**/edit/")
+    dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
+    dialog.get_by_role("button", name="Take theirs, drop mine").click()
+    builder.settled()
+    made = definition(lead)
+    assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "2d" and find(made, "nurture")["off"] is True
+    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
+
+
+def test_a_name_that_takes_the_id_along_takes_what_waits_along(builder, lead, complaints):  # noqa: F811
+    """A step that was just added, named, and turned off before the answer to the name is there."""
+    builder.open(lead.pk)
+    builder.add("Add a step after Wait 2 days", "Delay")
+    builder.page.route("**/edit/", lambda route: route.abort())
+    box = builder.field("name").locator("input")
+    box.fill("Pause")
+    box.blur()
+    builder.menu("delay", "Turn off")
+    builder.page.unroute("**/edit/")
+    builder.settled()
+    assert find(definition(lead), "pause")["off"] is True
+    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
+
+
 def test_mine_takes_the_place_of_theirs_and_undo_brings_theirs_back(builder, lead, dana):  # noqa: F811
     dialog = they_meet(builder, lead, dana)
     with builder.saved():

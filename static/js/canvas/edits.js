@@ -24,7 +24,7 @@ export const edit = operation => enqueue("edit/", { operation: JSON.stringify(op
 export function editField(owner, field, values) {
   const waiting = queue.findIndex(item => item.field === `${owner}/${field}` && item.at === undefined);
   const [older] = waiting >= 0 ? queue.splice(waiting, 1) : [];
-  enqueue("edit/", { owner, field }, { field: `${owner}/${field}`, more: values, made: older?.made });
+  enqueue("edit/", { owner, field }, { ...older, field: `${owner}/${field}`, more: values });
 }
 
 export const undo = () => enqueue("undo/", {});
@@ -36,9 +36,10 @@ export async function settled() {
   while (pending()) await new Promise(done => document.addEventListener("draft:answered", done, { once: true }));
 }
 
-/* made: the revision that was on the page when the edit was made; what others did comes to the page before it is sent, maybe. */
-function enqueue(part, values, { field = "", more = [], made = revision() } = {}) {
-  queue.push({ part, values, field, more, made, key: crypto.randomUUID?.() ?? String(Math.random()) });
+/* since: the revision that was on the page when the edit was made. made: the same, or the newest of our own after it, for what
+   waits was made with those in view. own: our own after `since`, where others' lie between. */
+function enqueue(part, values, { field = "", more = [], made = revision(), since = made, own = [] } = {}) {
+  queue.push({ part, values, field, more, made, since, own, key: crypto.randomUUID?.() ?? String(Math.random()) });
   show();
   send();
 }
@@ -96,10 +97,20 @@ function settle({ response, html }, item) {
   }
   const events = response.headers.get("HX-Trigger");
   const saved = JSON.parse(events ?? "{}")["draft:saved"];
-  // What waits was made with this one in view: where nobody else came between, it was made on what there is now.
-  for (const base of saved ? [item.made, item.at] : []) if (saved.revision - base <= 1) for (const one of queue) if (one.made === base) one.made = String(saved.revision);
-  if (saved && item.at !== revision()) return catchUp(); // the page was brought further meanwhile: not by what is missing from there
-  takeAnswer(html, events);
+  if (saved && item.at !== revision()) {
+    if (saved.was) follow(saved.was, saved.focus);
+    catchUp(); // the page was brought further meanwhile, and the answer is about less
+  } else takeAnswer(html, events);
+  for (const one of saved?.wrote ? queue : []) madeAfter(one, saved.wrote); // also what the answer made the panel send
+}
+
+/* Where nobody else came between, there is no more to tell of the two than the newer one. */
+function madeAfter(one, wrote) {
+  if (wrote <= one.since) return;
+  one.own.push(wrote);
+  while (one.own.includes(Number(one.since) + 1)) one.since = String(Number(one.since) + 1);
+  one.own = one.own.filter(number => number > one.since);
+  if (wrote > one.made) one.made = String(wrote);
 }
 
 /* The sign-in has ended, or the page's token has: what is not saved waits for the page that comes back. */
@@ -113,7 +124,7 @@ function signIn(elsewhere, item = {}) {
 
 function body(item) {
   const again = item.on || owed ? { shape: "" } : {};
-  const about = { ...panelNow(), ...again, revision: item.on ?? item.made, shown: item.at, edit_key: item.key, ...(item.over && { over: item.over }) };
+  const about = { ...panelNow(), ...again, revision: item.made, since: item.since, own: item.own, shown: item.at, edit_key: item.key, ...(item.over && { over: item.over }) };
   const fields = [...Object.entries(item.values), ...item.more, ...Object.entries(about)];
   return new URLSearchParams(fields);
 }
@@ -148,7 +159,7 @@ function ask(item, html) {
       dialog.close();
       act();
       show();
-      await catchUp();
+      await catchUp().catch(() => {}); // the next answer brings what is missing
       send();
     });
   dialog.addEventListener("close", () => {
@@ -156,9 +167,13 @@ function ask(item, html) {
     asking = false;
     send(); // closed without a word: asked again
   });
-  answer("[data-reapply]", () => Object.assign(item, { on, over: "" }));
-  answer("[data-overwrite]", () => Object.assign(item, { on, over: madeOn }));
-  answer("[data-take-theirs]", () => queue.splice(0));
+  const chosen = over => {
+    Object.assign(item, { on, over });
+    for (const one of queue) Object.assign(one, { made: on, since: on, own: [] }); // what waits behind it is not asked about again
+  };
+  answer("[data-reapply]", () => chosen(""));
+  answer("[data-overwrite]", () => chosen(madeOn));
+  answer("[data-take-theirs]", () => queue.shift());
 }
 
 document.addEventListener("draft:saved", ({ detail }) => {
@@ -176,6 +191,14 @@ function follow(was, now) {
     item.values.owner = now;
     item.field = `${now}/${item.values.field}`;
   }
+  for (const { values } of queue) if (values.operation) values.operation = JSON.stringify(JSON.parse(values.operation), (key, value) => named(key, value, was, now));
+}
+
+const NAMES = ["step", "steps", "trigger", "after", "parent", "beside"];
+
+function named(key, value, was, now) {
+  if (!NAMES.includes(key)) return value;
+  return Array.isArray(value) ? value.map(one => (one === was ? now : one)) : value === was ? now : value;
 }
 
 document.addEventListener("draft:refused", ({ detail }) => {
