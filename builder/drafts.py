@@ -40,9 +40,10 @@ class StaleRevision(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """`draft` as it stands now, `before` the definition that the editor's page shows and `seen` its revision, `replaced` the one
-    in whose place it came, `wrote` its own revision where it changed anything, `focus` the step to select next, `picked` the steps that it was about. `joined`: the page has yet
-    to show what these `people`, as far as they are known, did to other parts."""
+    """`draft` as it stands now, `before` the definition that the editor's page shows and `seen` its revision, `focus` the step to
+    select next, `picked` the steps that it was about, `replaced` the definition in whose place it came, `wrote` its own
+    revision where it changed anything. `joined`: the page has yet to show what these `people`, as far as they are known, did
+    to other parts."""
 
     draft: Draft
     before: dict[str, Any]

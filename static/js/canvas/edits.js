@@ -9,7 +9,7 @@ import { toast } from "hf/toast";
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 30000;
 
-const queue = kept();
+const queue = kept().map(({ made = revision(), since = made, own = [], ...item }) => ({ ...item, made, since, own }));
 let sending = false;
 let asking = false;
 let leaving = false;
