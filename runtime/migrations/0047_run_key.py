@@ -8,6 +8,8 @@ from django.db import migrations, models
 from runtime.indexing import AddUniqueBeside
 
 SQL = Path(__file__).parent.parent / "sql"
+BEFORE = """create unique index concurrently if not exists run_idempotency
+    on run (workflow_id, trigger_key, idempotency_key) where idempotency_key is not null"""
 
 
 class Migration(migrations.Migration):
@@ -22,7 +24,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.SeparateDatabaseAndState(
-            [migrations.RunSQL("drop index concurrently if exists run_idempotency", migrations.RunSQL.noop)],
+            [migrations.RunSQL("drop index concurrently if exists run_idempotency", BEFORE)],
             [migrations.RemoveConstraint("run", "run_idempotency")],
         ),
         *(migrations.RunSQL((SQL / name).read_text(), migrations.RunSQL.noop) for name in ("slots.sql", "starts.sql")),
