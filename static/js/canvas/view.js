@@ -173,9 +173,7 @@ class Canvas extends HTMLElement {
     const box = (element.closest(".step, .paper") ?? element).getBoundingClientRect();
     const frame = this.getBoundingClientRect();
     const dx = short(box.left, box.right, frame.left + MARGIN, frame.right - MARGIN);
-    const bar = this.querySelector(".selection:not([hidden])"); // lies over the canvas
-    const end = bar ? bar.getBoundingClientRect().top - MARGIN : frame.bottom;
-    const dy = short(box.top, box.bottom, frame.top + MARGIN, Math.min(end, frame.bottom - BELOW * this.#z));
+    const dy = short(box.top, box.bottom, frame.top + MARGIN, frame.bottom - BELOW * this.#z);
     if (dx || dy) this.#shift(dx, dy);
   }
 
