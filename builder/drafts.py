@@ -129,12 +129,12 @@ def edit(
         if before is None:
             raise StaleRevision(draft, page)
         done = editing.apply(replaced, operation)
-        people = _people(draft, page)
-        wrote = None
+        joined, wrote = page != newest.number, None
+        people = people_since(draft, page) if joined else ()
         if done.definition != replaced:
             _write(draft, done.definition, user, label=done.label, key=key, undo=newest.number)
             wrote = draft.revision
-        return Saved(draft, before, page, done.label, done.focus, done.picked, replaced, wrote, page != newest.number, people)
+        return Saved(draft, before, page, done.label, done.focus, done.picked, replaced, wrote, joined, people)
 
 
 def overwrite(
@@ -199,12 +199,8 @@ def revision_of(workflows: QuerySet[Workflow]) -> int | None:
     return Draft.objects.filter(workflow__in=workflows).values_list("revision", flat=True).first()
 
 
-def people_since(draft: Draft, number: int) -> list[AbstractBaseUser]:
-    """Who wrote the revisions after this one, each once, the last one first."""
-    return list(_people(draft, number))
-
-
-def _people(draft: Draft, number: int, without: int = 0) -> tuple[AbstractBaseUser, ...]:
+def people_since(draft: Draft, number: int, without: int = 0) -> tuple[AbstractBaseUser, ...]:
+    """Who wrote the revisions after this one, without that one, each once, the last one first."""
     rows = Revision.objects.filter(draft=draft, number__gt=number).exclude(number=without)
     rows = rows.select_related("created_by").order_by("-number")
     return tuple({row.created_by_id: row.created_by for row in rows.defer("definition") if row.created_by}.values())
@@ -242,7 +238,7 @@ def _again(draft: Draft, made: Revision, shown: int | None, operation: dict[str,
     shown = made.number - 1 if shown is None else shown
     seen = replaced if shown == made.number - 1 else _revision(draft, shown)
     before = seen.definition if seen else draft.definition
-    joined, people = draft.revision - shown > (shown < made.number), _people(draft, shown, made.number)
+    joined, people = draft.revision - shown > (shown < made.number), people_since(draft, shown, made.number)
     return Saved(draft, before, shown, made.label, focus, picked, wrote=made.number, joined=joined, people=people)
 
 

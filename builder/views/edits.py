@@ -51,7 +51,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     revision, over = _revision(request.POST), _revision(request.POST, "over")
     key, shown = _key(request.POST), number_of(request.POST.get("shown", ""))
     since = _revision(request.POST, "since") if "since" in request.POST else revision
-    made = drafts.Made(since, tuple(int(one) for one in request.POST.get("own", "").split(",")[:MOST_SINCE] if number_of(one)))
+    made = drafts.Made(since, tuple(filter(None, map(number_of, request.POST.get("own", "").split(",")[:MOST_SINCE]))))
     try:
         operation = _operation(request.POST, workflow, revision if over < 0 else over)
         if over < 0:

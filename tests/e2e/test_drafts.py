@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
@@ -24,6 +26,26 @@ def dana(builder, lead, browser, live_server, complaints):  # noqa: F811
 
 
 @pytest.fixture
+def held_back(builder, complaints):  # noqa: F811
+    """Edits that are made inside reach nobody until its end."""
+
+    @contextmanager
+    def held():
+        builder.page.route("**/edit/", lambda route: route.abort())
+        yield
+        builder.page.unroute("**/edit/")
+
+    yield held
+    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
+
+
+def wait_five_days(builder):  # noqa: F811
+    box = builder.field("config.for").locator("input")
+    box.fill("5")
+    box.blur()
+
+
+@pytest.fixture
 def page(page):
     """Without the watch on the draft, so that the two meet when they save."""
     page.add_init_script("const plain = setInterval; window.setInterval = (act, ms) => plain(act, ms === 2000 ? 2 ** 30 : ms)")
@@ -36,9 +58,7 @@ def they_meet(builder, lead, dana):  # noqa: F811
     builder.select("Wait 2 days")
     with dana.saved():
         dana.menu("wait", "Turn off")
-    box = builder.field("config.for").locator("input")
-    box.fill("5")
-    box.blur()
+    wait_five_days(builder)
     dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
     expect(dialog).to_contain_text("Change “Wait for” in Wait 2 days was not saved")
     expect(dialog).to_contain_text("Switched off")
@@ -61,9 +81,7 @@ def test_edits_of_different_steps_are_both_saved_and_nobody_is_asked(builder, le
     with dana.saved():
         dana.menu("nurture", "Turn off")
     with builder.saved():
-        box = builder.field("config.for").locator("input")
-        box.fill("5")
-        box.blur()
+        wait_five_days(builder)
     made = definition(lead)
     assert find(made, "nurture")["off"] is True and find(made, "wait")["config"]["for"] == "5d"
     expect(builder.page.get_by_text("Dana changed other parts of this flow in the meantime")).to_be_visible()
@@ -75,18 +93,15 @@ def test_edits_of_different_steps_are_both_saved_and_nobody_is_asked(builder, le
     assert find(made, "nurture")["off"] is True and find(made, "wait")["config"]["for"] == "2d"
 
 
-def test_what_waited_meanwhile_is_asked_about_where_theirs_is_touched(builder, lead, dana, complaints):  # noqa: F811
+def test_what_waited_meanwhile_is_asked_about_where_theirs_is_touched(builder, lead, dana, held_back):  # noqa: F811
     """The answer to the first edit brings what Dana did to the page; the second was made before that."""
     builder.open(lead.pk)
     builder.select("Wait 2 days")
-    builder.page.route("**/edit/", lambda route: route.abort())
-    builder.menu("nurture", "Turn off")
-    box = builder.field("config.for").locator("input")
-    box.fill("5")
-    box.blur()
-    with dana.saved():
-        dana.menu("wait", "Turn off")
-    builder.page.unroute("**/edit/")
+    with held_back():
+        builder.menu("nurture", "Turn off")
+        wait_five_days(builder)
+        with dana.saved():
+            dana.menu("wait", "Turn off")
     dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
     expect(dialog).to_contain_text("Change “Wait for” in Wait 2 days was not saved")
     made = definition(lead)
@@ -97,59 +112,48 @@ def test_what_waited_meanwhile_is_asked_about_where_theirs_is_touched(builder, l
     assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "5d"
     builder.settled()
     assert builder.page.locator(".node").count() == len({*builder.page.locator(".node").evaluate_all("nodes => nodes.map(node => node.id)")})
-    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
 
 
-def test_two_edits_of_one_step_that_wait_are_not_asked_about_for_each_other(builder, lead, dana, complaints):  # noqa: F811
+def test_two_edits_of_one_step_that_wait_are_not_asked_about_for_each_other(builder, lead, dana, held_back):  # noqa: F811
     builder.open(lead.pk)
     builder.select("Wait 2 days")
-    builder.page.route("**/edit/", lambda route: route.abort())
-    box = builder.field("config.for").locator("input")
-    box.fill("5")
-    box.blur()
-    builder.menu("wait", "Turn off")
-    with dana.saved():
-        dana.menu("nurture", "Turn off")
-    builder.page.unroute("**/edit/")
+    with held_back():
+        wait_five_days(builder)
+        builder.menu("wait", "Turn off")
+        with dana.saved():
+            dana.menu("nurture", "Turn off")
     builder.settled()
     made = definition(lead)
     assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "5d" and find(made, "nurture")["off"] is True
     expect(builder.page.get_by_role("dialog")).to_have_count(0)
-    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
 
 
-def test_what_is_dropped_for_theirs_is_the_one_edit_that_was_asked_about(builder, lead, dana, complaints):  # noqa: F811
+def test_what_is_dropped_for_theirs_is_the_one_edit_that_was_asked_about(builder, lead, dana, held_back):  # noqa: F811
     builder.open(lead.pk)
     builder.select("Wait 2 days")
-    builder.page.route("**/edit/", lambda route: route.abort())
-    box = builder.field("config.for").locator("input")
-    box.fill("5")
-    box.blur()
-    builder.menu("nurture", "Turn off")
-    with dana.saved():
-        dana.menu("wait", "Turn off")
-    builder.page.unroute("**/edit/")
+    with held_back():
+        wait_five_days(builder)
+        builder.menu("nurture", "Turn off")
+        with dana.saved():
+            dana.menu("wait", "Turn off")
     dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
     dialog.get_by_role("button", name="Take theirs, drop mine").click()
     builder.settled()
     made = definition(lead)
     assert find(made, "wait")["off"] is True and find(made, "wait")["config"]["for"] == "2d" and find(made, "nurture")["off"] is True
-    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
 
 
-def test_a_name_that_takes_the_id_along_takes_what_waits_along(builder, lead, complaints):  # noqa: F811
+def test_a_name_that_takes_the_id_along_takes_what_waits_along(builder, lead, held_back):  # noqa: F811
     """A step that was just added, named, and turned off before the answer to the name is there."""
     builder.open(lead.pk)
     builder.add("Add a step after Wait 2 days", "Delay")
-    builder.page.route("**/edit/", lambda route: route.abort())
-    box = builder.field("name").locator("input")
-    box.fill("Pause")
-    box.blur()
-    builder.menu("delay", "Turn off")
-    builder.page.unroute("**/edit/")
+    with held_back():
+        box = builder.field("name").locator("input")
+        box.fill("Pause")
+        box.blur()
+        builder.menu("delay", "Turn off")
     builder.settled()
     assert find(definition(lead), "pause")["off"] is True
-    complaints[:] = [one for one in complaints if "ERR_FAILED" not in one]
 
 
 def test_mine_takes_the_place_of_theirs_and_undo_brings_theirs_back(builder, lead, dana):  # noqa: F811
@@ -186,9 +190,7 @@ def test_an_edit_of_a_step_that_they_removed_says_so(builder, lead, dana):  # no
     builder.select("Wait 2 days")
     with dana.saved():
         dana.menu("wait", "Remove")
-    box = builder.field("config.for").locator("input")
-    box.fill("5")
-    box.blur()
+    wait_five_days(builder)
     dialog = builder.page.get_by_role("dialog", name="Dana changed this flow in the meantime")
     expect(dialog).to_contain_text("Yours cannot be applied to theirs. There is no step “wait” any more.")
     expect(dialog.get_by_role("button", name="Apply mine to theirs")).to_have_count(0)
